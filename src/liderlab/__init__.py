@@ -1,0 +1,49 @@
+"""liderlab: a lab for rehearsal-based continual learning, with LiDER at its heart.
+
+>>> from liderlab import LiDER
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Public names by the module that holds them; imported on first use, so that `import liderlab`
+# costs nothing and the command line answers at once.
+_HOMES = {
+    "LiDER": "liderlab.regularizers.lider",
+    "Regularizer": "liderlab.regularizers.base",
+    "REGULARIZERS": "liderlab.regularizers",
+    "Method": "liderlab.methods.base",
+    "METHODS": "liderlab.methods",
+    "BACKBONES": "liderlab.backbones",
+    "BENCHMARKS": "liderlab.streams",
+    "Memory": "liderlab.memory",
+    "Column": "liderlab.memory",
+    "Network": "liderlab.backbones.network",
+    "split": "liderlab.streams.split",
+    "Step": "liderlab.training.step",
+    "Batch": "liderlab.types",
+    "Task": "liderlab.types",
+    "Stream": "liderlab.types",
+    "Fit": "liderlab.types",
+    "Recipe": "liderlab.types",
+    "load": "liderlab.experiments.load",
+    "run": "liderlab.experiments.run",
+    "RunConfig": "liderlab.experiments.config",
+}
+
+__all__ = ["__version__", *_HOMES]
+
+if TYPE_CHECKING:
+    from liderlab.regularizers.lider import LiDER as LiDER
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'liderlab' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,53 @@
+"""What a method is: it turns a batch into named loss terms."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+from ..memory import Column
+from ..types import Batch, Fit, Recipe, Stream, Task, Terms
+
+if TYPE_CHECKING:
+    from ..backbones.network import Network
+    from ..memory import Memory
+    from ..training.step import Step
+
+
+class Method(nn.Module, ABC):
+    """One continual-learning method. Everything but `losses` has a default.
+
+    A method never calls `backward()` or `step()` and knows no regulariser; what it changes besides
+    the network (its memory, say) it changes through `step.after`, once the step has been taken.
+    """
+
+    rehearsal: bool = False
+    """Whether it needs a memory."""
+
+    def columns(self, classes: int) -> Mapping[str, Column]:
+        """What it stores with each sample, beside image, label and task."""
+        return {}
+
+    def readout(self, classes: int) -> nn.Module:
+        """What stands between the backbone's output and the scores."""
+        return nn.Identity()
+
+    def plan(
+        self, task: Task, stream: Stream, recipe: Recipe, epochs: int, memory: Memory
+    ) -> list[Fit]:
+        """What to train when a task arrives."""
+        return [Fit(task.train, epochs, recipe)]
+
+    @abstractmethod
+    def losses(self, batch: Batch, step: Step) -> Terms:
+        """The loss terms of one batch; {} if there is nothing to optimise."""
+
+    def end_task(self, step: Step) -> None:
+        """A task has been trained."""
+
+    def classifier(self, network: Network) -> nn.Module:
+        """What scores the classes of an image, at test time."""
+        return network

@@ -1,0 +1,44 @@
+"""DER++: dark experience replay (Buzzega et al., 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..functional.losses import cross_entropy, logit_distance
+from ..memory import Column
+from ..types import Batch, Terms
+from .base import Method
+
+if TYPE_CHECKING:
+    from ..training.step import Step
+
+
+class DER(Method):
+    """L = CE(f(x), y) + α · MSE(f(x'), z') + β · CE(f(x''), y'')
+
+    x', x'': two independent draws from a reservoir memory. z': the logits that the network gave
+    when the sample came in, for the augmented input and with that moment's weights.
+    """
+
+    rehearsal = True
+
+    def __init__(self, alpha: float = 0.1, beta: float = 0.5) -> None:
+        super().__init__()
+        if alpha < 0 or beta < 0:
+            raise ValueError(f"Expected alpha and beta ≥ 0, but got {alpha} and {beta}.")
+        self.alpha, self.beta = alpha, beta
+
+    def columns(self, classes: int) -> Mapping[str, Column]:
+        return {"logits": Column((classes,))}
+
+    def losses(self, batch: Batch, step: Step) -> Terms:
+        logits = step.net(batch)
+        terms = {"stream": cross_entropy(logits, batch.y)}
+        if replay := step.draw():
+            distance = logit_distance(step.net(replay), replay.columns["logits"])
+            terms["logits"] = self.alpha * distance
+        if self.beta > 0 and (replay := step.draw()):
+            terms["replay"] = self.beta * cross_entropy(step.net(replay), replay.y)
+        step.store(batch, logits=logits.detach())
+        return terms

@@ -1,0 +1,39 @@
+"""ER-ACE: experience replay with asymmetric cross-entropy (Caccia et al., 2022)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from ..functional.losses import cross_entropy, masked_cross_entropy
+from ..types import Batch, Terms
+from .base import Method
+
+if TYPE_CHECKING:
+    from ..training.step import Step
+
+
+class ERACE(Method):
+    """L = CE(f(x), y; C_batch ∪ C_unseen) + CE(f(x'), y')
+
+    The stream loss runs over the classes of the current batch and those not seen yet, so that it
+    does not push down the logits of past classes; the replay loss runs over all. In the first task
+    there is no mask and no replay.
+    """
+
+    rehearsal = True
+
+    def losses(self, batch: Batch, step: Step) -> Terms:
+        logits = step.net(batch)
+        terms: Terms = {}
+        if step.task.index == 0:
+            terms["stream"] = cross_entropy(logits, batch.y)
+        else:
+            allowed = torch.arange(logits.shape[1], device=logits.device) >= step.seen
+            allowed[batch.y] = True
+            terms["stream"] = masked_cross_entropy(logits, batch.y, allowed)
+            if replay := step.draw():
+                terms["replay"] = cross_entropy(step.net(replay), replay.y)
+        step.store(batch)
+        return terms

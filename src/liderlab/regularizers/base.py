@@ -1,0 +1,49 @@
+"""What a regulariser is: a listener at the network's door that may add loss terms."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+
+from ..types import Batch, Recipe, Task, Terms
+
+if TYPE_CHECKING:
+    from ..training.step import Step
+
+
+class Regularizer(nn.Module):
+    """Joins any method without the method knowing. Every hook is optional.
+
+    A regulariser never calls `backward()` or `step()`; it returns named terms, like a method.
+    """
+
+    def attach(self, network: nn.Module, example: Tensor | None = None) -> None:
+        """Meet the network, once, before it is compiled or wrapped; `example`: a small input."""
+
+    def adapt(self, recipe: Recipe, task: Task) -> Recipe:
+        """Change how a task is optimised."""
+        return recipe
+
+    def start(self, step: Step) -> None:
+        """A fit begins."""
+
+    def hear(self, batch: Batch, step: Step) -> AbstractContextManager[Any]:
+        """The context in which these rows pass through the network."""
+        return nullcontext()
+
+    def losses(self, step: Step) -> Terms:
+        """What this step adds to the method's terms; exactly {} at zero weight."""
+        return {}
+
+    def end_task(self, step: Step) -> None:
+        """A task has been trained."""
+
+    def param_groups(self) -> list[dict[str, Any]]:
+        """What the optimizer should train beside the network."""
+        return []
+
+    def readings(self) -> dict[str, float]:
+        """Numbers worth logging beside the loss terms."""
+        return {}

@@ -1,0 +1,369 @@
+"""LiDER: Lipschitz-driven rehearsal (Bonicelli et al., NeurIPS 2022)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import unknown
+from ..functional.lipschitz import Reading, batch_lipschitz, spatial_lipschitz
+from ..types import Batch, Terms
+from .base import Regularizer
+from .recorder import INPUT, Features, Recorder
+from .stages import evaluating, find_stages, unwrap
+
+if TYPE_CHECKING:
+    from ..training.step import Step
+
+log = logging.getLogger("liderlab")
+
+TERMS = ("c_lip", "0_lip")
+CHOICES = {
+    "estimator": ("spatial", "batch"),
+    "reading": ("singular", "eigenvalue"),
+    "weights": ("paper", "swapped"),
+    "on": ("replay", "stream"),
+    "rows": ("all", "past"),
+    "draw": ("reuse", "fresh"),
+}
+
+
+class LiDER(Regularizer):
+    r"""Keeps the Lipschitz constant λ_k of every stage near a learned target, and small.
+
+        L_cLip  = 1/K Σ_k |λ_k − c_k|                    (Eq. 7)
+        L_0Lip  = 1/K Σ_k |λ_k|                          (Eq. 8)
+        L_LiDER = α · L_cLip + β · L_0Lip                (Eq. 9)
+
+    λ_k is estimated between the feature maps of stage k−1 and stage k of the samples that pass
+    through the network inside `watch()`: in rehearsal, the replayed ones. The network's input is
+    stage 0. The targets c_k are parameters (`targets`, used as relu(c_k)); they start at the mean
+    λ_k over what `calibrate()` is given, or else over the first pass watched.
+
+    Args:
+        model: any network, also wrapped by DDP, Fabric or `torch.compile`. It is not registered as
+            a submodule: `parameters()` yields the targets only.
+        stages: module names in running order. The tensor tapped is the module's **output**; for
+            this package's own backbones it is the stage's output **before its last ReLU**, as the
+            authors did. None takes the backbone's own list, or finds the children that change the
+            feature map, and says which.
+        alpha, beta: weights of the c-term and the 0-term; `weights="swapped"` exchanges the roles.
+        estimator: "spatial" (per sample over positions, the released form) or "batch" (Eq. 6).
+        reading: "singular" (σ) or "eigenvalue" (σ², as Eq. 6 prints it).
+        iterations, tol: power-iteration steps at most, and the relative change that ends them
+            early (0: never looks, so never synchronises a device). None decomposes exactly.
+        learn_targets: False keeps the c_k at their start values (the paper's ablation).
+        from_input: False leaves the network's input out of the chain.
+        on, rows, draw: which rows the lab lets LiDER hear; in your own loop `watch()` says it.
+            on="replay" | "stream"; rows="all" | "past" (of past tasks only); draw="reuse": the
+            passes that the method does anyway, or "fresh": one extra draw and pass for each of the
+            two terms, as released.
+
+    >>> model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2))
+    >>> lider = LiDER(model, stages=["0", "2"], alpha=0.1, beta=0.3)
+    >>> lider.calibrate([torch.rand(16, 3, 8, 8)])
+    >>> with lider.watch():
+    ...     output = model(torch.rand(4, 3, 8, 8))
+    >>> lider.penalty().requires_grad, lider.penalty().item()
+    (True, 0.0)
+    """
+
+    targets: nn.Parameter | None
+    calibrated: Tensor
+
+    def __init__(
+        self,
+        model: nn.Module | None = None,
+        stages: Sequence[str] | None = None,
+        alpha: float = 0.1,
+        beta: float = 0.3,
+        *,
+        estimator: Literal["spatial", "batch"] = "spatial",
+        reading: Reading = "singular",
+        weights: Literal["paper", "swapped"] = "paper",
+        learn_targets: bool = True,
+        iterations: int | None = 10,
+        tol: float = 1e-6,
+        from_input: bool = True,
+        on: Literal["replay", "stream"] = "replay",
+        rows: Literal["all", "past"] = "all",
+        draw: Literal["reuse", "fresh"] = "reuse",
+    ) -> None:
+        super().__init__()
+        chosen = dict(
+            estimator=estimator, reading=reading, weights=weights, on=on, rows=rows, draw=draw
+        )
+        for argument, value in chosen.items():
+            if value not in CHOICES[argument]:
+                raise unknown(argument, str(value), CHOICES[argument])
+        if alpha < 0 or beta < 0:
+            raise ValueError(f"Expected alpha and beta ≥ 0, but got {alpha} and {beta}.")
+        if iterations is not None and iterations < 1:
+            raise ValueError(f"Expected iterations ≥ 1 or None, but got {iterations}.")
+        self.alpha, self.beta, self.weights = alpha, beta, weights
+        self.estimator, self.reading = estimator, reading
+        self.iterations, self.tol = iterations, tol
+        self.learn_targets, self.from_input = learn_targets, from_input
+        self.on, self.rows, self.draw = on, rows, draw
+        self.stages = None if stages is None else list(stages)
+        self.constants = torch.zeros(0)
+        self._checked = False
+        self._recorder = Recorder()
+        self._watched: list[Tensor] = []  # λ per pass: (n, K), or (1, K) for the batch form
+        self._last_terms: Terms = {}
+        self.register_buffer("calibrated", torch.tensor(False))
+        self.register_parameter("targets", None)
+        if model is not None:
+            self.attach(model)
+
+    # Meeting the network
+
+    def attach(self, network: nn.Module, example: Tensor | None = None) -> None:
+        """Hook into a network. From an `example` input LiDER finds its stages and checks them."""
+        self.__dict__["_network"] = network  # past nn.Module, which would register a submodule
+        inner = unwrap(network)
+        named = self.stages is not None
+        if not named:
+            self.stages = _default_stages(inner, example)
+        if self.stages is None:
+            return  # found at calibration, from its first batch
+        if not self.stages or len(set(self.stages)) < len(self.stages):
+            raise ValueError(f"Expected different stages, at least one, but got {self.stages}.")
+        self._recorder.attach(network, self.stages)
+        if example is not None:
+            self._check_maps(example, named)
+        if self.targets is None:
+            device = next(inner.parameters(), torch.zeros(())).device
+            start = torch.zeros(len(self.chain) - 1, device=device)
+            self.targets = nn.Parameter(start, requires_grad=self.learn_targets)
+            self.constants = start.clone()
+
+    @property
+    def chain(self) -> list[str]:
+        """The maps between which λ is estimated, in order: K + 1 names for K constants."""
+        stages = self.stages or []
+        return [INPUT, *stages] if self.from_input else list(stages)
+
+    def _check_maps(self, example: Tensor, named: bool) -> None:
+        """Refuse what would be constant for every batch; leave it out where nobody named it."""
+        self._checked = True
+        if self.estimator == "batch":
+            return  # a batch has as many rows as it has, whatever the maps look like
+        with evaluating(self._network), self._recorder.recording() as passes:
+            self._network(example)
+        maps = {name: feature.shape[1:] for name, feature in passes[0].items()}
+        for name, shape in maps.items():
+            if len(shape) != 3:
+                raise ValueError(
+                    f"Expected feature maps (n, C, H, W), but {name!r} gives (n, "
+                    f'{", ".join(map(str, shape))}): choose other stages, or estimator="batch".'
+                )
+        positions = {name: shape[1:].numel() for name, shape in maps.items()}
+        if not named and self.stages is not None:
+            self.stages = [stage for stage in self.stages if positions[stage] > 1]
+            self.from_input = self.from_input and maps[INPUT][0] > 1
+            log.info("LiDER watches %s", " → ".join(self.chain))
+        if len(self.chain) < 2:
+            raise ValueError("Found fewer than two maps with more than one position: name stages.")
+        for before, after in pairwise(self.chain):
+            if positions[before] == positions[after] == 1:
+                raise ValueError(
+                    f"The maps of {before!r} and {after!r} have one position each, so λ between "
+                    'them is constantly one: choose earlier stages, or estimator="batch".'
+                )
+            if positions[after] == 1:
+                log.warning("LiDER: no gradient reaches %s through its own λ: it is 1x1.", after)
+            if maps[before][0] == 1:
+                log.warning("LiDER: no gradient reaches λ from %s: it has one channel.", before)
+
+    @torch.no_grad()
+    def calibrate(self, batches: Iterable[Any], *, max_samples: int = 1024) -> None:
+        """Start the targets c_k at the mean λ_k of the network as it is, in eval mode.
+
+        batches: inputs, or tuples that begin with them (a DataLoader of the first task); at most
+        `max_samples` of them are used, so that a run starts quickly.
+        """
+        total, count = torch.zeros(()), 0
+        network: nn.Module = self._network
+        device = next(network.parameters(), torch.zeros(())).device
+        for batch in batches:
+            x = (batch[0] if isinstance(batch, (tuple, list)) else batch).to(device)
+            x = x[: max_samples - count]
+            if self.targets is None:
+                self.attach(network, x)
+            elif not self._checked:
+                self._check_maps(x, named=True)
+            with evaluating(network), self._recorder.recording() as passes:
+                network(x)
+            if (constants := self._estimate(passes[0], None)) is not None:
+                total = total.to(device) + constants.mean(0) * len(x)
+                count += len(x)
+            if count >= max_samples:
+                break
+        if count == 0:
+            raise ValueError("Expected at least one batch to calibrate with, but got none.")
+        self._set_targets(total / count)
+
+    def _set_targets(self, constants: Tensor) -> None:
+        assert self.targets is not None
+        self.targets.data.copy_(constants)
+        self.calibrated.fill_(True)
+
+    def param_groups(self) -> list[dict[str, Any]]:
+        """The targets, without weight decay, for every optimizer that is made."""
+        if self.targets is None:
+            raise RuntimeError("The stages are found by calibrate(): call it before param_groups().")
+        return [{"params": [self.targets], "weight_decay": 0.0}] if self.learn_targets else []
+
+    # Watching
+
+    @contextmanager
+    def watch(self, rows: Tensor | None = None) -> Iterator[None]:
+        """What runs through the network in here is what LiDER sees.
+
+        rows: (n,) mask or indices of the samples that count; all by default. Several passes before
+        one `penalty()` are averaged.
+        """
+        if self.targets is None:
+            raise RuntimeError("The stages are found by calibrate(): call it before watch().")
+        with self._recorder.recording() as passes:
+            yield
+        for features in passes:
+            constants = self._estimate(features, rows)
+            if constants is None:
+                continue
+            self.constants = constants.detach().mean(0)
+            if not self.calibrated:
+                self._set_targets(self.constants)
+            self._watched.append(constants)
+
+    def _estimate(self, features: Features, rows: Tensor | None) -> Tensor | None:
+        """λ of every stage: (n, K), one row per sample; (1, K) for the batch form.
+
+        None where there is nothing to estimate from: no rows, or one row for the batch form.
+        """
+        if missing := [name for name in self.chain if name not in features]:
+            raise RuntimeError(f"Stage {missing[0]!r} did not run in this pass: is it in use?")
+        maps = [features[name] if rows is None else features[name][rows] for name in self.chain]
+        spatial = self.estimator == "spatial"
+        if len(maps[0]) < (1 if spatial else 2):
+            return None
+        lipschitz = spatial_lipschitz if spatial else batch_lipschitz
+        constants = [
+            lipschitz(a, b, reading=self.reading, iterations=self.iterations, tol=self.tol)
+            for a, b in pairwise(maps)
+        ]
+        return torch.stack([constant.reshape(-1) for constant in constants], dim=1)
+
+    # What it adds to the loss
+
+    def terms(self) -> Terms:
+        """The two weighted terms by name, of what was watched since the last `penalty()`.
+
+        If nothing was, those of the last penalty (without gradient), for logging.
+        """
+        if not self._watched:
+            return {name: term.clone() for name, term in self._last_terms.items()}
+        return {name: term.mean() for name, term in self._weighted_terms().items()}
+
+    def penalty(self) -> Tensor:
+        """α · L_cLip + β · L_0Lip of what was watched since the last call; exactly 0 if nothing."""
+        terms = self.terms() if self._watched else {}
+        self._last_terms = {name: term.detach() for name, term in terms.items()}
+        self._watched = []
+        return sum(terms.values(), self.constants.new_zeros(()))
+
+    def _weighted_terms(self, names: Sequence[str] = TERMS) -> Terms:
+        """One value per watched row, scaled so that their mean averages passes of any size."""
+        assert self.targets is not None
+        names = [name for name in names if self._weight(name) > 0]  # 0 · inf would be NaN
+        rows = sum(len(constants) for constants in self._watched)
+        terms: dict[str, list[Tensor]] = {name: [] for name in names}
+        for constants in self._watched:
+            share = rows / (len(self._watched) * len(constants))
+            for name, values in terms.items():
+                target = self.targets.relu() if name == "c_lip" else 0.0
+                distance = (constants - target).abs().mean(1)
+                values.append(self._weight(name) * share * distance)
+        return {name: torch.cat(values) for name, values in terms.items()}
+
+    def _weight(self, name: str) -> float:
+        return self.alpha if (name == "c_lip") == (self.weights == "paper") else self.beta
+
+    # In the lab
+
+    @property
+    def active(self) -> bool:
+        return self.alpha > 0 or self.beta > 0
+
+    def start(self, step: Step) -> None:
+        """Calibrate on the first data there is, and anew where a fit restarts the network."""
+        if self.active and (step.fit.restart or not self.calibrated):
+            self.calibrate(step.plain_batches(step.fit.data, step.generator("lider"), limit=1024))
+
+    def hear(self, batch: Batch, step: Step) -> AbstractContextManager[None]:
+        if not self.active or self.draw == "fresh":
+            return nullcontext()
+        rows = ~batch.replayed if self.on == "stream" else batch.replayed
+        if self.rows == "past":
+            rows = rows & (batch.task < step.task.index)
+        if not rows.any():
+            return nullcontext()
+        return self.watch(None if rows.all() else rows)
+
+    def losses(self, step: Step) -> Terms:
+        if not self.active:
+            return {}
+        if self.draw == "fresh":
+            return self._fresh_losses(step)
+        terms = self._weighted_terms() if self._watched else {}
+        self._watched = []
+        return {f"lider/{name}": term for name, term in terms.items()}
+
+    def _fresh_losses(self, step: Step) -> Terms:
+        """As released: each term looks at its own draw from memory, in its own pass."""
+        terms: Terms = {}
+        for name in (name for name in TERMS if self._weight(name) > 0):
+            batch = step.draw(generator=step.generator("lider"))
+            if len(batch):
+                with self.watch():
+                    step.net(batch)
+                terms |= self._weighted_terms([name]) if self._watched else {}
+            self._watched = []
+        return {f"lider/{name}": term for name, term in terms.items()}
+
+    def readings(self) -> dict[str, float]:
+        """λ_k and c_k of every stage, for the log."""
+        if self.targets is None or not self.active:
+            return {}
+        named = zip(self.chain[1:], self.constants.tolist(), self.targets.tolist(), strict=True)
+        return {
+            key: value
+            for stage, constant, target in named
+            for key, value in ((f"lider/λ/{stage}", constant), (f"lider/c/{stage}", target))
+        }
+
+    def extra_repr(self) -> str:
+        return (
+            f"{' → '.join(self.chain)}, alpha={self.alpha}, beta={self.beta}, "
+            f"estimator={self.estimator!r}, reading={self.reading!r}"
+        )
+
+
+def _default_stages(network: nn.Module, example: Tensor | None) -> list[str] | None:
+    """The backbone's own list, or what a look at an example finds; None without an example."""
+    if (taps := getattr(network, "taps", None)) is not None:
+        return list(taps)
+    if example is None:
+        return None
+    stages = find_stages(network, example)
+    if not stages:
+        raise ValueError("Found no feature maps (n, C, H, W) in this network: name its stages.")
+    log.warning("LiDER watches the stages %s; pass stages=[…] to choose.", ", ".join(stages))
+    return stages

@@ -1,0 +1,105 @@
+"""Any labelled images, split by class into a stream of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..errors import UserError
+from ..types import Task, Transform
+from .augment import Augment
+
+
+@dataclass(frozen=True)
+class Images:
+    """Labelled images: x (n, C, H, W) uint8, y (n,) class numbers."""
+
+    x: Tensor
+    y: Tensor
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """The rows of one task: positions in shared arrays, nothing copied."""
+
+    images: Images
+    index: Tensor
+    task: int
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def rows(self, index: Tensor) -> dict[str, Tensor]:
+        place = self.index[index]
+        task = torch.full((len(place),), self.task)
+        return {"x": self.images.x[place], "y": self.images.y[place], "task": task}
+
+
+@dataclass(frozen=True)
+class SplitStream:
+    """The stream that `split` makes."""
+
+    tasks: Sequence[Task]
+    names: Sequence[str]
+    image_shape: tuple[int, int, int]
+    transform: Transform
+
+
+def split(
+    train: Images,
+    test: Images,
+    tasks: int,
+    class_order: Sequence[int] | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    transform: Transform | None = None,
+) -> SplitStream:
+    """Cut a labelled data set into tasks of consecutive classes of `class_order`.
+
+    From here on a class is its position in that order, so that the classes seen so far are always
+    0 … n−1. If the classes do not divide evenly, the first tasks get one more.
+
+    >>> images = Images(torch.zeros(6, 1, 4, 4, dtype=torch.uint8), torch.arange(6) % 3)
+    >>> stream = split(images, images, tasks=3, class_order=[2, 0, 1])
+    >>> [(task.classes, len(task.train), stream.names[task.index]) for task in stream.tasks]
+    [(range(0, 1), 2, '2'), (range(1, 2), 2, '0'), (range(2, 3), 2, '1')]
+    """
+    classes = int(max(train.y.max(), test.y.max())) + 1
+    order = list(range(classes)) if class_order is None else list(class_order)
+    if sorted(order) != list(range(classes)):
+        raise UserError(
+            f"the class order must list each of the {classes} classes 0…{classes - 1} once, "
+            f"but got {order}"
+        )
+    if not 1 <= tasks <= classes:
+        raise UserError(f"{classes} classes can be split into 1…{classes} tasks, not {tasks}")
+    position = torch.empty(classes, dtype=torch.int64)
+    position[order] = torch.arange(classes)
+    train, test = (Images(part.x, position[part.y]) for part in (train, test))
+    bounds = [0]
+    for index in range(tasks):
+        bounds.append(bounds[-1] + classes // tasks + (index < classes % tasks))
+    _, *shape = train.x.shape
+    return SplitStream(
+        tasks=[_task(i, range(*bounds[i : i + 2]), train, test) for i in range(tasks)],
+        names=[str(c) if names is None else names[c] for c in order],
+        image_shape=(shape[0], shape[1], shape[2]),
+        transform=transform or Augment([0.5] * shape[0], [0.5] * shape[0]),
+    )
+
+
+def _task(index: int, classes: range, train: Images, test: Images) -> Task:
+    parts = []
+    for images in (train, test):
+        inside = (images.y >= classes.start) & (images.y < classes.stop)
+        parts.append(TaskData(images, inside.nonzero()[:, 0], index))
+    return Task(index, classes, *parts)
+
+
+def shuffled_order(classes: int, seed: int) -> list[int]:
+    """A class order of its own seed, so that runs can vary everything else under one order."""
+    generator = torch.Generator().manual_seed(seed)
+    return [int(c) for c in torch.randperm(classes, generator=generator)]

@@ -1,0 +1,1 @@
+"""The loop and its parts: the only place that steps an optimizer."""

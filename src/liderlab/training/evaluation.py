@@ -1,0 +1,101 @@
+"""How good a network is at every task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ..functional import metrics
+from ..types import State, Stream, Task
+
+BATCH = 256
+
+
+class Evaluation:
+    """The accuracy matrices of a run, filled row by row as it goes along.
+
+    class-incremental: argmax over the classes seen so far, so unseen tasks have no entry.
+    task-incremental: argmax over the task's own classes; measured one task ahead, for FWT.
+    """
+
+    def __init__(self, tasks: int) -> None:
+        self.class_incremental = torch.full((tasks, tasks), torch.nan, dtype=torch.float64)
+        self.task_incremental = self.class_incremental.clone()
+        self.untrained = torch.full((tasks,), torch.nan, dtype=torch.float64)
+        self.confusion = torch.zeros(0, 0, dtype=torch.int64)
+
+    def before_training(self, classifier: nn.Module, stream: Stream) -> None:
+        for task in stream.tasks:
+            scores, y = score(classifier, stream, task)
+            self.untrained[task.index] = accuracy(scores, y, task.classes)
+
+    def after_task(self, classifier: nn.Module, stream: Stream, now: Task) -> None:
+        classes, seen = len(stream.names), range(now.classes.stop)
+        self.confusion = torch.zeros(classes, classes, dtype=torch.int64)
+        for task in stream.tasks[: now.index + 2]:
+            scores, y = score(classifier, stream, task)
+            self.task_incremental[now.index, task.index] = accuracy(scores, y, task.classes)
+            if task.index <= now.index:
+                self.class_incremental[now.index, task.index] = accuracy(scores, y, seen)
+                predicted = scores[:, seen.start : seen.stop].argmax(1)
+                pairs = torch.bincount(y * classes + predicted, minlength=classes**2)
+                self.confusion += pairs.reshape(classes, classes)
+
+    def summary(self) -> dict[str, dict[str, object]]:
+        """All metrics of both settings, null where they are not defined."""
+        return {
+            "class_incremental": {
+                **_metrics(self.class_incremental),
+                "fwt": None,  # an unseen task's classes are never predicted
+                "confusion_matrix": self.confusion.tolist(),
+            },
+            "task_incremental": {
+                **_metrics(self.task_incremental),
+                "fwt": _number(metrics.forward_transfer(self.task_incremental, self.untrained)),
+                "untrained": [_number(value) for value in self.untrained.tolist()],
+            },
+        }
+
+    def state_dict(self) -> State:
+        return dict(vars(self))
+
+    def load_state_dict(self, state: State) -> None:
+        vars(self).update({name: value.clone() for name, value in state.items()})
+
+
+@torch.no_grad()
+def score(classifier: nn.Module, stream: Stream, task: Task) -> tuple[Tensor, Tensor]:
+    """Scores (n, classes) of a task's test images, and their labels (n,)."""
+    device = next(classifier.parameters(), torch.zeros(())).device
+    training = classifier.training
+    classifier.eval()
+    normalise = stream.transform.sample(1, None)
+    scores, labels = [], []
+    for index in torch.arange(len(task.test)).split(BATCH):
+        rows = task.test.rows(index)
+        scores.append(classifier(normalise(rows["x"].to(device))).cpu())
+        labels.append(rows["y"])
+    classifier.train(training)
+    return torch.cat(scores), torch.cat(labels)
+
+
+def accuracy(scores: Tensor, y: Tensor, classes: Sequence[int]) -> float:
+    """Percent of rows whose best score among `classes` (consecutive) is the label's."""
+    predicted = scores[:, classes[0] : classes[-1] + 1].argmax(1) + classes[0]
+    return 100 * float((predicted == y).double().mean())
+
+
+def _metrics(matrix: Tensor) -> dict[str, object]:
+    return {
+        "faa": _number(metrics.final_average_accuracy(matrix)),
+        "ff": _number(metrics.final_forgetting(matrix)),
+        "bwt": _number(metrics.backward_transfer(matrix)),
+        "aia": _number(metrics.average_incremental_accuracy(matrix)),
+        "accuracy_matrix": [[_number(value) for value in row] for row in matrix.tolist()],
+    }
+
+
+def _number(value: float) -> float | None:
+    return None if value != value else value

@@ -1,0 +1,167 @@
+"""What the rooms hand each other.
+
+The one idea behind all of it: provenance travels with the rows. Every row of a batch says where it
+comes from (`slot`: −1 the stream, ≥ 0 that slot of the memory), so that one door into the network
+serves separate passes, mixed batches and fits on memory alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+Terms = dict[str, Tensor]
+"""Named loss terms. 1-D: one value per row, the learner takes the mean. 0-D: added as it is.
+An empty dict means that there is nothing to optimise in this step."""
+
+View = Callable[[Tensor], Tensor]
+"""One drawn augmentation: the same crop, flip and normalisation, applicable again to other pixels."""
+
+State = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows on their way into the network.
+
+    x: (n, C, H, W) float, what the network sees: `view(raw)`.
+    raw: (n, C, H, W) as stored, un-augmented, uint8.
+    y: (n,) position of the class in the class order. task: (n,). slot: (n,).
+    columns: whatever else the memory stored with the rows (logits, …).
+    """
+
+    x: Tensor
+    raw: Tensor
+    y: Tensor
+    task: Tensor
+    slot: Tensor
+    view: View
+    columns: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def replayed(self) -> Tensor:
+        """(n,) True where the row comes from the memory."""
+        return self.slot >= 0
+
+    def replace(self, *, x: Tensor | None = None, raw: Tensor | None = None) -> Batch:
+        """The same rows with other inputs: `raw` goes through the same view again."""
+        if raw is not None:
+            return replace(self, raw=raw, x=self.view(raw))
+        return replace(self, x=self.x if x is None else x)
+
+
+class Source(Protocol):
+    """Rows by index: a task's data, a memory, or several of them one after the other."""
+
+    def __len__(self) -> int: ...
+
+    def rows(self, index: Tensor) -> dict[str, Tensor]:
+        """At least x (uint8), y and task; slot where the rows come from a memory."""
+        ...
+
+
+@dataclass(frozen=True)
+class Concat:
+    """Sources one after the other. Columns that not all of them have are left out.
+
+    Rows keep the order in which they were asked for.
+    """
+
+    sources: tuple[Source, ...]
+
+    def __len__(self) -> int:
+        return sum(len(source) for source in self.sources)
+
+    def rows(self, index: Tensor) -> dict[str, Tensor]:
+        parts, places, start = [], [], 0
+        for source in self.sources:
+            inside = (index >= start) & (index < start + len(source))
+            if inside.any():
+                part = source.rows(index[inside] - start)
+                part.setdefault("slot", torch.full((len(part["y"]),), -1))
+                parts.append(part)
+                places.append(inside.nonzero().squeeze(1))
+            start += len(source)
+        back = torch.cat(places).argsort()
+        names = set.intersection(*(set(part) for part in parts))
+        return {name: torch.cat([part[name] for part in parts])[back] for name in sorted(names)}
+
+
+@dataclass(frozen=True)
+class Task:
+    """One stretch of the stream: its classes are consecutive positions of the class order."""
+
+    index: int
+    classes: range
+    train: Source
+    test: Source
+
+
+class Transform(Protocol):
+    """Raw pixels to network input."""
+
+    def sample(self, n: int, generator: torch.Generator | None) -> View:
+        """One drawn augmentation for n images; without a generator none, only normalisation."""
+        ...
+
+
+class Stream(Protocol):
+    """A benchmark: tasks in order, what they look like, and how pixels become input."""
+
+    @property
+    def tasks(self) -> Sequence[Task]: ...
+    @property
+    def names(self) -> Sequence[str]: ...
+    @property
+    def image_shape(self) -> tuple[int, int, int]: ...
+    @property
+    def transform(self) -> Transform: ...
+
+
+@dataclass(frozen=True)
+class MultiStep:
+    """lr · γ^(milestones passed), by epoch: no scheduler state to lose.
+
+    >>> [MultiStep((2, 3), 0.1)(epoch) for epoch in range(4)]
+    [1.0, 1.0, 0.1, 0.010000000000000002]
+    """
+
+    milestones: tuple[int, ...] = ()
+    gamma: float = 0.1
+
+    def __call__(self, epoch: float) -> float:
+        return float(self.gamma ** sum(epoch >= m for m in self.milestones))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to optimise: SGD with a schedule that is a function of the epoch."""
+
+    lr: float
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    batch_size: int = 32
+    replay_size: int = 32
+    schedule: Callable[[float], float] = MultiStep()
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One stretch of training. Everything that trains, trains through a Fit.
+
+    restart: begin from the run's initial weights. augment: draw crops and flips.
+    """
+
+    data: Source
+    epochs: int
+    recipe: Recipe
+    name: str = "train"
+    restart: bool = False
+    augment: bool = True
