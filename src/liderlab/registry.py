@@ -23,7 +23,7 @@ class Entry:
         if callable(self.target):
             return self.target
         module, name = self.target.split(":")
-        return getattr(import_module(module), name)  # type: ignore[no-any-return]
+        return getattr(import_module(module), name)
 
 
 class Registry(dict[str, Entry]):

@@ -19,7 +19,7 @@ Terms = dict[str, Tensor]
 An empty dict means that there is nothing to optimise in this step."""
 
 View = Callable[[Tensor], Tensor]
-"""One drawn augmentation: the same crop, flip and normalisation, applicable again to other pixels."""
+"""One drawn augmentation: the same crop, flip and normalisation for any pixels."""
 
 State = dict[str, Any]
 

@@ -9,9 +9,7 @@ class ConvNet(nn.Module):
     An 8x8 image still has 2x2 positions at the end, so that every stage has a spatial structure.
     """
 
-    def __init__(
-        self, classes: int, image_shape: tuple[int, int, int], *, width: int = 32
-    ) -> None:
+    def __init__(self, classes: int, image_shape: tuple[int, int, int], *, width: int = 32) -> None:
         super().__init__()
         channels = [image_shape[0], width, width, 2 * width, 2 * width]
         for i, stride in enumerate((1, 2, 1, 2)):
@@ -30,4 +28,4 @@ class ConvNet(nn.Module):
         return x.mean((2, 3))
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.fc(self.features(x))  # type: ignore[no-any-return]
+        return self.fc(self.features(x))

@@ -23,4 +23,4 @@ class MLP(nn.Module):
         return self.hidden2(self.hidden1(x.flatten(1)).relu()).relu()
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.fc(self.features(x))  # type: ignore[no-any-return]
+        return self.fc(self.features(x))

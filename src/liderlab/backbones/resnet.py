@@ -28,7 +28,7 @@ class BasicBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         shortcut = x if self.downsample is None else self.downsample(x)
         inner = self.bn2(self.conv2(self.bn1(self.conv1(x)).relu()))
-        return self.sum(inner + shortcut).relu()  # type: ignore[no-any-return]
+        return self.sum(inner + shortcut).relu()
 
 
 class ResNet(nn.Module):
@@ -61,7 +61,7 @@ class ResNet(nn.Module):
         return x.mean((2, 3))
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.fc(self.features(x))  # type: ignore[no-any-return]
+        return self.fc(self.features(x))
 
 
 def resnet18(classes: int, image_shape: tuple[int, int, int], *, width: int = 64) -> ResNet:

@@ -42,8 +42,8 @@ class Memory:
 
     >>> from liderlab.memory.policies import Reservoir
     >>> memory = Memory(2, (1, 2, 2), {}, Reservoir())
-    >>> rows = dict(x=torch.zeros(3, 1, 2, 2, dtype=torch.uint8), y=torch.arange(3), task=torch.zeros(3))
-    >>> _ = memory.offer(torch.Generator().manual_seed(0), **rows)
+    >>> x, y = torch.zeros(3, 1, 2, 2, dtype=torch.uint8), torch.arange(3)
+    >>> _ = memory.offer(torch.Generator().manual_seed(0), x=x, y=y, task=torch.zeros(3))
     >>> len(memory), memory.seen
     (2, 3)
     """

@@ -96,12 +96,10 @@ class LiDER(Regularizer):
         draw: Literal["reuse", "fresh"] = "reuse",
     ) -> None:
         super().__init__()
-        chosen = dict(
-            estimator=estimator, reading=reading, weights=weights, on=on, rows=rows, draw=draw
-        )
-        for argument, value in chosen.items():
-            if value not in CHOICES[argument]:
-                raise unknown(argument, str(value), CHOICES[argument])
+        chosen = (estimator, reading, weights, on, rows, draw)
+        for (argument, allowed), value in zip(CHOICES.items(), chosen, strict=True):
+            if value not in allowed:
+                raise unknown(argument, str(value), allowed)
         if alpha < 0 or beta < 0:
             raise ValueError(f"Expected alpha and beta ≥ 0, but got {alpha} and {beta}.")
         if iterations is not None and iterations < 1:
@@ -114,6 +112,7 @@ class LiDER(Regularizer):
         self.stages = None if stages is None else list(stages)
         self.constants = torch.zeros(0)
         self._checked = False
+        self._holder: tuple[nn.Module, ...] = ()
         self._recorder = Recorder()
         self._watched: list[Tensor] = []  # λ per pass: (n, K), or (1, K) for the batch form
         self._last_terms: Terms = {}
@@ -126,7 +125,7 @@ class LiDER(Regularizer):
 
     def attach(self, network: nn.Module, example: Tensor | None = None) -> None:
         """Hook into a network. From an `example` input LiDER finds its stages and checks them."""
-        self.__dict__["_network"] = network  # past nn.Module, which would register a submodule
+        self._holder = (network,)  # in a tuple, so that nn.Module does not register a submodule
         inner = unwrap(network)
         named = self.stages is not None
         if not named:
@@ -143,6 +142,10 @@ class LiDER(Regularizer):
             start = torch.zeros(len(self.chain) - 1, device=device)
             self.targets = nn.Parameter(start, requires_grad=self.learn_targets)
             self.constants = start.clone()
+
+    @property
+    def _network(self) -> nn.Module:
+        return self._holder[0]
 
     @property
     def chain(self) -> list[str]:
@@ -190,7 +193,7 @@ class LiDER(Regularizer):
         `max_samples` of them are used, so that a run starts quickly.
         """
         total, count = torch.zeros(()), 0
-        network: nn.Module = self._network
+        network = self._network
         device = next(network.parameters(), torch.zeros(())).device
         for batch in batches:
             x = (batch[0] if isinstance(batch, (tuple, list)) else batch).to(device)
@@ -218,7 +221,9 @@ class LiDER(Regularizer):
     def param_groups(self) -> list[dict[str, Any]]:
         """The targets, without weight decay, for every optimizer that is made."""
         if self.targets is None:
-            raise RuntimeError("The stages are found by calibrate(): call it before param_groups().")
+            raise RuntimeError(
+                "The stages are found by calibrate(): call it before param_groups()."
+            )
         return [{"params": [self.targets], "weight_decay": 0.0}] if self.learn_targets else []
 
     # Watching

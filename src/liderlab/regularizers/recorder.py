@@ -87,7 +87,9 @@ class Recorder:
         self.passes[-1][stage] = feature if stage in self._untouched else feature.clone()
 
     def _look_for_changes(self) -> None:
-        changed = {stage for stage, feature, version in self._originals if feature._version != version}
+        changed = {
+            stage for stage, feature, version in self._originals if feature._version != version
+        }
         if late := changed & self._untouched:
             self._untouched -= changed
             raise RuntimeError(

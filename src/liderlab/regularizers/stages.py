@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+
 def unwrap(model: nn.Module) -> nn.Module:
     """The network below DDP (`module`), Fabric (`_forward_module`) and compile (`_orig_mod`)."""
     for name in ("_orig_mod", "_forward_module", "module"):

@@ -54,9 +54,9 @@ def _crop(raw: Tensor, dy: Tensor, dx: Tensor, flip: Tensor) -> Tensor:
     rows = torch.arange(height) + dy
     columns = torch.arange(width).expand(n, -1)
     columns = torch.where(flip, width - 1 - columns, columns) + dx
-    inside = ((rows >= 0) & (rows < height))[:, :, None] & (
-        (columns >= 0) & (columns < width)
-    )[:, None, :]
+    inside = ((rows >= 0) & (rows < height))[:, :, None] & ((columns >= 0) & (columns < width))[
+        :, None, :
+    ]
     flat = rows.clamp(0, height - 1)[:, :, None] * width + columns.clamp(0, width - 1)[:, None, :]
     index = flat.reshape(n, 1, height * width).expand(-1, channels, -1).to(raw.device)
     moved = raw.flatten(2).gather(2, index).reshape(raw.shape)

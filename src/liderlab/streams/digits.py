@@ -1,4 +1,4 @@
-"""The embedded benchmark: scikit-learn's bundled handwritten digits, real data without a network."""
+"""The embedded benchmark: scikit-learn's bundled handwritten digits, real data, no download."""
 
 from collections.abc import Sequence
 
@@ -23,6 +23,4 @@ def split_digits(tasks: int = 5, class_order: Sequence[int] | None = None) -> Sp
     place_in_class = (torch.nn.functional.one_hot(labels).cumsum(0) - 1).gather(1, labels[:, None])
     is_test = place_in_class[:, 0] % 5 == 4
     train, test = (Images(pixels[part], labels[part]) for part in (~is_test, is_test))
-    return split(
-        train, test, tasks, class_order, transform=Augment([0.3053], [0.3760], padding=1)
-    )
+    return split(train, test, tasks, class_order, transform=Augment([0.3053], [0.3760], padding=1))

@@ -50,7 +50,7 @@ class Step:
         with ExitStack() as listening:
             for regularizer in self._regularizers:
                 listening.enter_context(regularizer.hear(batch, self))
-            return self.network(batch.x)  # type: ignore[no-any-return]
+            return self.network(batch.x)
 
     def draw(self, n: int | None = None, generator: torch.Generator | None = None) -> Batch:
         """Rows from memory, augmented: different slots, all of them if n is more. Empty if it is.
