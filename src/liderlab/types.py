@@ -105,7 +105,10 @@ class Task:
 
 
 class Transform(Protocol):
-    """Raw pixels to network input."""
+    """Raw pixels to network input; mean and std per channel, for pixels in 0…1."""
+
+    mean: list[float]
+    std: list[float]
 
     def sample(self, n: int, generator: torch.Generator | None) -> View:
         """One drawn augmentation for n images; without a generator none, only normalisation."""

@@ -15,7 +15,13 @@ BENCHMARKS = Registry(
                 "defaults": {
                     "backbone": {"name": "convnet-small"},
                     "memory": {"size": 100},
-                    "training": {"epochs": 10, "batch_size": 32, "lr": 0.1},
+                    "threads": 1,  # a network this small gains nothing from more
+                    "training": {
+                        "epochs": 5,
+                        "batch_size": 16,
+                        "lr": 0.1,
+                        "milestones": [3, 4],
+                    },
                 },
             },
         ),
@@ -29,6 +35,7 @@ BENCHMARKS = Registry(
                 "defaults": {
                     "backbone": {"name": "convnet-small"},
                     "memory": {"size": 24},
+                    "threads": 1,
                     "training": {"epochs": 2, "batch_size": 16, "lr": 0.1},
                 },
             },

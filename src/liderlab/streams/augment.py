@@ -25,10 +25,10 @@ class Augment:
     def __init__(
         self, mean: Sequence[float], std: Sequence[float], *, padding: int = 0, flip: bool = False
     ) -> None:
-        scale = 1 / (255 * torch.tensor(std))
-        self._scale = scale.reshape(-1, 1, 1)
-        self._shift = (torch.tensor(mean) / torch.tensor(std)).reshape(-1, 1, 1)
+        self.mean, self.std = list(mean), list(std)
         self.padding, self.flip = padding, flip
+        self._scale = (1 / (255 * torch.tensor(self.std))).reshape(-1, 1, 1)
+        self._shift = (torch.tensor(self.mean) / torch.tensor(self.std)).reshape(-1, 1, 1)
 
     def sample(self, n: int, generator: torch.Generator | None) -> View:
         """The view of a batch of n images; without a generator it only normalises."""

@@ -13,7 +13,7 @@ def split_digits(tasks: int = 5, class_order: Sequence[int] | None = None) -> Sp
 
     >>> stream = split_digits()
     >>> len(stream.tasks), stream.image_shape, len(stream.tasks[0].train), len(stream.tasks[0].test)
-    (5, (1, 8, 8), 287, 73)
+    (5, (1, 8, 8), 289, 71)
     """
     from sklearn.datasets import load_digits  # heavy, and only needed here
 

@@ -76,6 +76,10 @@ def split(
         )
     if not 1 <= tasks <= classes:
         raise UserError(f"{classes} classes can be split into 1…{classes} tasks, not {tasks}")
+    for images, part in ((train, "training"), (test, "test")):
+        absent = (torch.bincount(images.y, minlength=classes) == 0).nonzero()[:, 0].tolist()
+        if absent:
+            raise UserError(f"class {absent[0]} has no {part} images")
     position = torch.empty(classes, dtype=torch.int64)
     position[order] = torch.arange(classes)
     train, test = (Images(part.x, position[part.y]) for part in (train, test))

@@ -1,0 +1,173 @@
+"""A configuration made into objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import torch
+
+from ..backbones import BACKBONES
+from ..backbones.network import Network
+from ..errors import UserError
+from ..memory import POLICIES, Memory
+from ..memory.poison import Poison
+from ..methods import METHODS
+from ..methods.base import Method
+from ..regularizers import REGULARIZERS
+from ..regularizers.base import Regularizer
+from ..streams import BENCHMARKS
+from ..streams.split import SplitStream, shuffled_order
+from ..training.loop import Loop
+from ..training.randomness import Generators, derive
+from ..types import MultiStep, Recipe
+from .compatibility import check
+from .config import RunConfig, make_config, merge
+from .options import complete
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything a run needs, made from its configuration."""
+
+    config: RunConfig
+    stream: SplitStream
+    loop: Loop
+
+
+def completed(config: RunConfig) -> RunConfig:
+    """The same configuration with every option that was left open written out."""
+    check(config)
+    tree: dict[str, Any] = config.model_dump()
+    benchmark = BENCHMARKS.entry(config.benchmark.name)
+    for section, registry in (
+        ("benchmark", BENCHMARKS),
+        ("method", METHODS),
+        ("backbone", BACKBONES),
+    ):
+        named = getattr(config, section)
+        tree[section] |= complete(registry.load(named.name), named.options, named.name)
+    for name, options in config.regularizers.items():
+        tree["regularizers"][name] = complete(REGULARIZERS.load(name), options, name)
+    policy = config.memory.policy or METHODS[config.method.name].facts["policy"] or "reservoir"
+    POLICIES.entry(policy)
+    filled = {
+        "benchmark": {"tasks": config.benchmark.tasks or benchmark.facts["tasks"]},
+        "memory": {"policy": policy},
+        "training": {"replay_size": config.training.replay_size or config.training.batch_size},
+        "threads": config.threads or torch.get_num_threads(),
+    }
+    return make_config(merge(tree, filled))
+
+
+def build(config: RunConfig) -> Run:
+    """The run, ready to go; `config` must be complete."""
+    device = find_device(config.device)
+    generators = Generators(config.seed)
+    stream = build_stream(config)
+    method, network = build_network(config, len(stream.names), stream.image_shape)
+    network = network.to(device)
+    memory = Memory(
+        config.memory.size if method.rehearsal else 0,
+        stream.image_shape,
+        method.columns(len(stream.names)),
+        POLICIES.load(str(config.memory.policy))(),
+        build_poison(config, stream),
+    )
+    regularizers = build_regularizers(config, network, stream.image_shape)
+    training = config.training
+    recipe = Recipe(
+        lr=training.lr,
+        momentum=training.momentum,
+        weight_decay=training.weight_decay,
+        batch_size=training.batch_size,
+        replay_size=training.replay_size or training.batch_size,
+        schedule=MultiStep(tuple(training.milestones), training.gamma),
+    )
+    loop = Loop(
+        stream=stream,
+        method=method,
+        network=network,
+        memory=memory,
+        regularizers=regularizers,
+        recipe=recipe,
+        epochs=training.epochs,
+        generators=generators,
+        offer=config.memory.offer,
+    )
+    return Run(config, stream, loop)
+
+
+def build_stream(config: RunConfig) -> SplitStream:
+    order = config.benchmark.class_order
+    make = BENCHMARKS.load(config.benchmark.name)
+    options = config.benchmark.options
+    if order == "shuffled":
+        classes = len(make(tasks=1, **options).names)
+        order = shuffled_order(classes, derive(config.seed, "class order"))
+    natural = order == "natural"
+    stream: SplitStream = make(
+        tasks=config.benchmark.tasks, class_order=None if natural else order, **options
+    )
+    return stream
+
+
+def build_network(
+    config: RunConfig, classes: int, image_shape: tuple[int, int, int]
+) -> tuple[Method, Network]:
+    """The method and the network it trains, with initial weights that depend on the seed alone."""
+    with torch.random.fork_rng():
+        torch.manual_seed(derive(config.seed, "initial weights"))
+        method: Method = _make(METHODS.load(config.method.name), config.method.options)
+        make = BACKBONES.load(config.backbone.name)
+        backbone = _make(
+            make, {"classes": classes, "image_shape": image_shape, **config.backbone.options}
+        )
+        network = Network(backbone, method.readout(classes))
+    return method, network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def build_regularizers(
+    config: RunConfig, network: Network, image_shape: tuple[int, int, int]
+) -> list[Regularizer]:
+    example = torch.zeros(2, *image_shape, device=next(network.parameters()).device)
+    regularizers: list[Regularizer] = []
+    for name, options in config.regularizers.items():
+        regularizer: Regularizer = _make(REGULARIZERS.load(name), options)
+        _or_user_error(partial(regularizer.attach, network, example))
+        regularizers.append(regularizer.to(example.device))
+    return regularizers
+
+
+def build_poison(config: RunConfig, stream: SplitStream) -> Poison | None:
+    if config.memory.poison == 0:
+        return None
+    classes = [task.classes for task in stream.tasks]
+    return Poison(config.memory.poison, classes, derive(config.seed, "poison"))
+
+
+def find_device(name: str) -> torch.device:
+    """auto: the best there is."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError):
+        raise UserError(f"device {name!r} is not available here: cpu, or auto") from None
+    return device
+
+
+def _make(make: Callable[..., T], options: dict[str, Any]) -> T:
+    return _or_user_error(lambda: make(**options))
+
+
+def _or_user_error(action: Callable[[], T]) -> T:
+    try:
+        return action()
+    except ValueError as error:
+        raise UserError(str(error)) from None

@@ -1,0 +1,58 @@
+"""Which methods and regularisers make sense together. The table of what does not:
+
+=============================== ================================= =================================
+regulariser                     with                              why not
+=============================== ================================= =================================
+one that listens to replay      a method without memory           there is nothing to hear (LiDER on
+                                                                  the stream is fine)
+one that measures curvature     a method that does not train on   there is no last mode to stay
+                                task after task (joint, gdumb)    close to
+=============================== ================================= =================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import UserError
+from ..methods import METHODS
+from ..regularizers import REGULARIZERS
+from .config import RunConfig
+
+
+def check(config: RunConfig) -> None:
+    """Refuse what cannot work, in one sentence."""
+    method = config.method.name
+    if METHODS[method].facts["rehearsal"] and config.memory.size == 0:
+        raise UserError(
+            f"{method} rehearses and needs a memory: a buffer of 1 or more, not 0 (--buffer 100)"
+        )
+    for name, options in config.regularizers.items():
+        if reason := why_not(method, name, options):
+            raise UserError(reason)
+
+
+def why_not(method: str, regularizer: str, options: Mapping[str, Any]) -> str | None:
+    """Why these two make no sense together; None if they do.
+
+    >>> why_not("er-ace", "lider", {}) is None
+    True
+    """
+    method_facts, facts = METHODS[method].facts, REGULARIZERS[regularizer].facts
+    rehearsing = [name for name, entry in METHODS.items() if entry.facts["rehearsal"]]
+    if (
+        facts.get("needs_memory")
+        and not method_facts["rehearsal"]
+        and options.get("on") != "stream"
+    ):
+        return (
+            f"{regularizer} listens to replayed samples and {method} has no memory: choose a "
+            f"method that rehearses ({', '.join(rehearsing)}), or --{regularizer}-on stream"
+        )
+    if facts.get("curvature") and not method_facts.get("task_by_task", True):
+        return (
+            f"{regularizer} keeps the network close to where the last task left it, and {method} "
+            "does not train task by task: choose another method or regularizer"
+        )
+    return None

@@ -1,0 +1,213 @@
+"""What a run is: one YAML file, complete, checked, re-runnable. No torch needed to read it.
+
+Values come from four places, later ones win: the defaults below, the benchmark's own defaults, a
+configuration file, and single values (`training.lr=0.1`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from ..backbones import BACKBONES
+from ..errors import UserError, unknown
+from ..methods import METHODS
+from ..registry import Registry
+from ..regularizers import REGULARIZERS
+from ..streams import BENCHMARKS
+
+Tree = dict[str, Any]
+
+
+class Yaml(yaml.SafeLoader):
+    """YAML 1.2's booleans, true and false: `on` and `no` are words, as everybody expects."""
+
+
+Yaml.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in rules if not tag.endswith(":bool")]
+    for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+Yaml.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("(?i)^(true|false)$"), "tTfF")
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Named(BaseModel):
+    """A choice by name, with that choice's own options beside it; a bare name will do."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str
+
+    @property
+    def options(self) -> Tree:
+        return dict(self.model_extra or {})
+
+
+def _bare_name(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+Choice = Annotated[Named, BeforeValidator(_bare_name)]
+
+
+class BenchmarkSection(Named):
+    """tasks: null takes the benchmark's own. class_order: natural, shuffled (by the run's seed), or
+    a list of all classes."""
+
+    tasks: int | None = Field(None, ge=1)
+    class_order: Literal["natural", "shuffled"] | list[int] = "natural"
+
+
+class MemorySection(Section):
+    """size: samples in all. policy: null takes the method's own. offer: whether a sample passes the
+    memory in every epoch (as released) or once."""
+
+    size: int = Field(200, ge=0)
+    policy: str | None = None
+    offer: Literal["every-epoch", "once"] = "every-epoch"
+    poison: float = Field(0.0, ge=0, le=1)
+
+
+class TrainingSection(Section):
+    """SGD per task: lr · gamma^(milestones passed), milestones in epochs."""
+
+    epochs: int = Field(5, ge=1)
+    batch_size: int = Field(32, ge=2)
+    replay_size: int | None = Field(None, ge=1, description="null: as many as batch_size")
+    lr: float = Field(0.03, gt=0, allow_inf_nan=False)
+    momentum: float = Field(0.0, ge=0, lt=1)
+    weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False)
+    milestones: list[int] = []
+    gamma: float = Field(0.1, gt=0, le=1)
+
+
+class RunConfig(Section):
+    """A complete run."""
+
+    benchmark: Annotated[BenchmarkSection, BeforeValidator(_bare_name)]
+    method: Choice
+    regularizers: dict[str, Tree] = {}
+    backbone: Choice
+    memory: MemorySection = MemorySection()
+    training: TrainingSection = TrainingSection()
+    seed: int = Field(0, ge=0, lt=2**32)
+    device: str = "cpu"
+    threads: int | None = Field(None, ge=1, description="null: as many as torch takes")
+    log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
+
+    def as_yaml(self) -> str:
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def make_config(*layers: Mapping[str, Any]) -> RunConfig:
+    """Merge layers of (possibly nested) values over the defaults, check them, and fill the rest.
+
+    >>> config = make_config({"method": "der++", "training": {"epochs": 3}})
+    >>> config.method.name, config.training.epochs, config.memory.size
+    ('der++', 3, 100)
+    """
+    given: Tree = {"benchmark": {"name": "split-digits"}, "method": {"name": "er-ace"}}
+    for layer in layers:
+        given = merge(given, layer)
+    benchmark = _bare_name(given["benchmark"])
+    name = benchmark.get("name") if isinstance(benchmark, Mapping) else benchmark
+    defaults = BENCHMARKS.entry(str(name)).facts["defaults"]
+    try:
+        config = RunConfig.model_validate(merge(defaults, given))
+    except ValidationError as error:
+        raise UserError(one_sentence(error, RunConfig)) from None
+    _check_names(config)
+    return config
+
+
+def _check_names(config: RunConfig) -> None:
+    chosen: list[tuple[Registry, str]] = [
+        (METHODS, config.method.name),
+        (BACKBONES, config.backbone.name),
+        *((REGULARIZERS, name) for name in config.regularizers),
+    ]
+    for registry, name in chosen:
+        registry.entry(name)
+
+
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
+    """Values of `above` over those of `below`, section by section.
+
+    A section that names another choice starts afresh: options of `convnet-small` are none of
+    `resnet18`'s business.
+    """
+    result = dict(below)
+    for key, value in above.items():
+        old = result.get(key)
+        old = _bare_name(old) if isinstance(value, Mapping) else old
+        value = _bare_name(value) if isinstance(old, Mapping) else value
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            other = value.get("name", old.get("name")) != old.get("name")
+            result[key] = dict(value) if other else merge(old, value)
+        else:
+            result[key] = value
+    return result
+
+
+def read_yaml(path: Path) -> Tree:
+    """A configuration file as nested values."""
+    try:
+        tree = yaml.load(path.read_text(encoding="utf-8"), Loader=Yaml)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "not text"
+        raise UserError(f"{path} is not valid YAML:{where} {problem}") from None
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict) or not all(isinstance(key, str) for key in tree):
+        raise UserError(f"{path} must hold fields and their values, like 'seed: 0'")
+    return tree
+
+
+def parse_assignment(text: str) -> Tree:
+    """One value from the command line.
+
+    >>> parse_assignment("training.milestones=[3, 4]")
+    {'training': {'milestones': [3, 4]}}
+    """
+    path, equals, value = text.partition("=")
+    keys = path.strip().split(".")
+    if not equals or not all(keys):
+        raise UserError(f"expected a value like 'training.lr=0.1', but got {text!r}")
+    try:
+        tree: Any = yaml.load(value, Loader=Yaml)
+    except yaml.YAMLError:
+        raise UserError(f"cannot read the value of {text!r}") from None
+    for key in reversed(keys):
+        tree = {key: tree}
+    return tree
+
+
+def one_sentence(error: ValidationError, model: type[BaseModel]) -> str:
+    """The first thing that is wrong, where it is, and what is allowed."""
+    first = error.errors()[0]
+    place = [str(part) for part in first["loc"]]
+    if first["type"] == "extra_forbidden":
+        allowed = _fields(model, place[:-1])
+        kind = f"field of {'.'.join(place[:-1])}" if len(place) > 1 else "field"
+        return str(unknown(kind, place[-1], allowed))
+    message = first["msg"][0].lower() + first["msg"][1:]
+    return f"{'.'.join(place)}: {message}, but got {first['input']!r}"
+
+
+def _fields(model: type[BaseModel], place: list[str]) -> list[str]:
+    for name in place:
+        annotation = model.model_fields[name].annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            model = annotation
+    return list(model.model_fields)

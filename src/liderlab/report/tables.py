@@ -1,0 +1,65 @@
+"""Results as tables in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
+from typing import Any
+
+from rich.table import Table
+
+Result = Mapping[str, Any]
+SETTINGS = {"class_incremental": "class-incremental", "task_incremental": "task-incremental"}
+METRICS = {"faa": "FAA", "ff": "FF", "bwt": "BWT", "fwt": "FWT", "aia": "AIA"}
+
+
+def mean_and_std(values: Sequence[float | None]) -> str:
+    """Mean ± sample standard deviation over seeds; a dash where it is not defined.
+
+    >>> mean_and_std([70.0, 72.0]), mean_and_std([70.0]), mean_and_std([None])
+    ('71.00 ± 1.41', '70.00', '–')
+    """
+    numbers = [value for value in values if value is not None]
+    if not numbers:
+        return "–"
+    spread = f" ± {stdev(numbers):.2f}" if len(numbers) > 1 else ""
+    return f"{fmean(numbers):.2f}{spread}"
+
+
+def comparison(results: Mapping[str, Sequence[Result]]) -> Table:
+    """One row per label, class-incremental FAA and FF over its runs."""
+    table = Table()
+    table.add_column("")
+    table.add_column("FAA ↑ (%)", justify="right")
+    table.add_column("FF ↓ (%)", justify="right")
+    table.add_column("seeds", justify="right")
+    for label, runs in results.items():
+        cells = [
+            mean_and_std([run["class_incremental"][metric] for run in runs])
+            for metric in ("faa", "ff")
+        ]
+        table.add_row(label, *cells, str(len(runs)))
+    return table
+
+
+def metrics(result: Result) -> Table:
+    """Every metric of one run, in both settings."""
+    table = Table(title="percent", title_justify="left")
+    table.add_column("")
+    for name in METRICS.values():
+        table.add_column(name, justify="right")
+    for setting, label in SETTINGS.items():
+        table.add_row(label, *(mean_and_std([result[setting][metric]]) for metric in METRICS))
+    return table
+
+
+def accuracy_matrix(result: Result) -> Table:
+    """Class-incremental accuracy on every task (columns) after every task (rows)."""
+    matrix = result["class_incremental"]["accuracy_matrix"]
+    table = Table(title="accuracy after each task (class-incremental, %)", title_justify="left")
+    table.add_column("after")
+    for task in range(len(matrix)):
+        table.add_column(f"task {task + 1}", justify="right")
+    for task, row in enumerate(matrix):
+        table.add_row(f"task {task + 1}", *("" if v is None else f"{v:.1f}" for v in row))
+    return table

@@ -1,0 +1,170 @@
+"""A run's folder, from one small run on the synthetic benchmark."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import liderlab
+from liderlab.errors import UserError
+from liderlab.experiments.config import RunConfig, make_config, read_yaml
+from liderlab.experiments.folder import RunFolder
+from liderlab.experiments.load import load
+from liderlab.experiments.run import run
+
+SMALL = {
+    "benchmark": "synthetic",
+    "backbone": {"width": 8},
+    "regularizers": {"lider": {}},
+    "log_every": 3,
+}
+
+
+@pytest.fixture(scope="module")
+def config() -> RunConfig:
+    return make_config(SMALL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, config: RunConfig) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "x"
+    run(config, path)
+    return path
+
+
+def comparable(result: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in result.items() if key != "seconds"}
+
+
+def test_folder_holds_what_it_promises(folder: Path) -> None:
+    result = json.loads((folder / "result.json").read_text())
+    for setting in ("class_incremental", "task_incremental"):
+        assert {"faa", "ff", "bwt", "fwt", "aia", "accuracy_matrix"} <= set(result[setting])
+        matrix = result[setting]["accuracy_matrix"]
+        assert result[setting]["faa"] == pytest.approx(np.mean(matrix[-1]))
+    assert result["class_incremental"]["fwt"] is None
+    assert result["task_incremental"]["fwt"] is not None
+    confusion = np.array(result["class_incremental"]["confusion_matrix"])
+    assert confusion.sum() == 48
+    assert {"config", "versions", "seconds"} <= set(result)
+    assert result["versions"]["torch"] == torch.__version__
+
+
+def test_metrics_hold_steps_and_tasks(folder: Path) -> None:
+    lines = RunFolder(folder).metrics()
+    tasks = [line for line in lines if line["kind"] == "task"]
+    steps = [line for line in lines if line["kind"] == "step"]
+    assert [line["task"] for line in tasks] == [0, 1, 2]
+    assert (
+        tasks[-1]["class_incremental"]
+        == (RunFolder(folder).result()["class_incremental"]["accuracy_matrix"][-1])
+    )
+    last = steps[-1]
+    assert {"stream", "replay", "lider/c_lip", "lider/0_lip"} == set(last["terms"])
+    assert any(name.startswith("lider/λ/") for name in last["readings"])
+    assert all(line["step"] % 3 == 0 or line["epoch"] >= 0 for line in steps)
+
+
+def test_config_repeats_the_run_to_the_bit(folder: Path, tmp_path: Path) -> None:
+    run(make_config(read_yaml(folder / "config.yaml")), tmp_path / "again")
+    first, again = RunFolder(folder), RunFolder(tmp_path / "again")
+    assert comparable(first.result()) == comparable(again.result())
+    weights, others = first.checkpoint()["network"], again.checkpoint()["network"]
+    assert all(torch.equal(weights[name], others[name]) for name in weights)
+    assert (folder / "metrics.jsonl").read_bytes() == (
+        tmp_path / "again/metrics.jsonl"
+    ).read_bytes()
+
+
+def test_another_seed_is_another_run(folder: Path, tmp_path: Path) -> None:
+    run(make_config(SMALL, {"seed": 1}), tmp_path / "other")
+    weights = RunFolder(folder).checkpoint()["network"]
+    others = RunFolder(tmp_path / "other").checkpoint()["network"]
+    assert not torch.equal(weights["backbone.fc.weight"], others["backbone.fc.weight"])
+
+
+def test_shuffled_class_order_is_recorded(tmp_path: Path) -> None:
+    tree = {
+        "benchmark": {"name": "synthetic", "class_order": "shuffled"},
+        "training": {"epochs": 1},
+    }
+    result = run(make_config(SMALL, tree), tmp_path / "s")
+    assert sorted(result["classes"]) == ["0", "1", "2", "3", "4", "5"]
+    assert result["classes"] != ["0", "1", "2", "3", "4", "5"]
+    listed = {"benchmark": {"class_order": [int(name) for name in result["classes"]]}}
+    assert run(make_config(SMALL, tree, listed), tmp_path / "l")["classes"] == result["classes"]
+
+
+def test_existing_folder_is_kept_unless_forced(
+    config: RunConfig, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.txt").write_text("precious")
+    with pytest.raises(UserError, match="--force"):
+        run(config, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    run(config, tmp_path, force=True)
+    assert (tmp_path / "mine.txt").read_text() == "precious"
+    assert comparable(RunFolder(tmp_path).result()) == comparable(RunFolder(folder).result())
+
+
+def test_a_mistake_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="6 classes"):
+        run(make_config(SMALL, {"benchmark": {"tasks": 7}}), tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+
+
+def test_loaded_network_predicts_as_the_run_did(folder: Path, config: RunConfig) -> None:
+    from liderlab.streams.synthetic import synthetic
+
+    network = liderlab.load(folder)
+    images = synthetic().tasks[0].test.images
+    predicted = network.predict(images.x)
+    right = np.mean([name == str(int(y)) for name, y in zip(predicted, images.y, strict=True)])
+    result = RunFolder(folder).result()
+    confusion = np.array(result["class_incremental"]["confusion_matrix"])
+    assert right == pytest.approx(confusion.trace() / confusion.sum())
+    assert network.predict(images.x.numpy()) == predicted
+    assert network.predict(images.x[0]) == predicted[:1]
+    assert network.probabilities(images.x).sum(1).allclose(torch.ones(48))
+
+
+def test_loaded_network_reads_files_of_any_size_and_mode(folder: Path, tmp_path: Path) -> None:
+    pixels = np.zeros((20, 30), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "grey.png")
+    network = load(folder)
+    assert network.predict([tmp_path / "grey.png"])[0] in network.names
+    assert network.predict([Image.new("RGBA", (9, 9))])[0] in network.names
+
+
+def test_predict_refuses_what_it_cannot_read(folder: Path, tmp_path: Path) -> None:
+    network = load(folder)
+    (tmp_path / "x.png").write_bytes(b"no image")
+    for bad in ([tmp_path / "x.png"], torch.zeros(1, 3, 8, 8), torch.zeros(1, 1, 4, 4).byte()):
+        with pytest.raises(UserError):
+            network.predict(bad)
+
+
+def test_damaged_and_unfinished_folders(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="not a run's folder"):
+        load(tmp_path)
+    (tmp_path / "config.yaml").write_text((folder / "config.yaml").read_text())
+    with pytest.raises(UserError, match="has not finished"):
+        load(tmp_path)
+    (tmp_path / "result.json").write_text((folder / "result.json").read_text())
+    (tmp_path / "checkpoint.pt").write_bytes((folder / "checkpoint.pt").read_bytes()[:1000])
+    with pytest.raises(UserError, match="damaged"):
+        load(tmp_path)
+    (tmp_path / "result.json").write_text("{")
+    with pytest.raises(UserError, match="damaged"):
+        load(tmp_path)
+
+
+def test_poisoned_labels_are_of_the_same_task(tmp_path: Path) -> None:
+    run(make_config(SMALL, {"memory": {"poison": 1.0}, "regularizers": {}}), tmp_path / "p")
+    memory = RunFolder(tmp_path / "p").checkpoint()["memory"]["data"]
+    assert memory["poisoned"].all()
+    assert torch.equal(memory["y"] // 2, memory["task"])

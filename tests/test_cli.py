@@ -1,0 +1,207 @@
+"""The command line, as a user meets it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from liderlab.cli import main
+
+SMALL = ["run", "--benchmark", "synthetic", "--width", "8", "--epochs", "1", "--buffer", "20"]
+
+
+@pytest.fixture
+def lider(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    """Runs a command in an empty folder: (exit code, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["lider", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        return int(stop.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+def test_run_show_predict(lider, tmp_path: Path) -> None:
+    code, out, err = lider(*SMALL, "--lider", "--seed", "1", "--out", "runs/x")
+    assert code == 0, err
+    assert "FAA" in out
+    assert "task 3/3" in err  # progress: plain lines where there is no terminal
+    assert "c_lip" in err
+    run = tmp_path / "runs/x"
+    assert {path.name for path in run.iterdir()} == {
+        "config.yaml",
+        "metrics.jsonl",
+        "result.json",
+        "checkpoint.pt",
+        "accuracy.png",
+    }
+    assert max(map(len, out.splitlines())) <= 80
+
+    code, out, _ = lider("show", "runs/x")
+    assert code == 0
+    assert "er-ace + lider on synthetic" in out.replace("\n", " ")
+    code, out, _ = lider("show", "runs/x", "--json")
+    assert json.loads(out)["config"]["seed"] == 1
+
+    Image.fromarray(np.full((8, 8, 3), 90, dtype=np.uint8)).save("a.png")
+    code, out, _ = lider("predict", "runs/x", "a.png")
+    assert code == 0
+    assert out.startswith("a.png\t")
+    code, out, _ = lider("predict", "runs/x", "a.png", "--json")
+    assert json.loads(out)[0]["class"] in "012345"
+
+    code, _, err = lider(*SMALL, "--out", "runs/x")
+    assert code == 2
+    assert "--force" in err
+    code, _, err = lider("run", "--config", "runs/x/config.yaml", "--out", "runs/x", "--force")
+    assert code == 0, err
+
+
+def test_options_reach_the_configuration(lider, tmp_path: Path) -> None:
+    arguments = (
+        "--method der++ --lider-alpha 0.2 --lider-beta 0.4 --lider-on replay --lider-draw fresh "
+        "--lider-targets fixed --batch-size 12 --lr 0.05 --tasks 2 --class-order 5,4,3,2,1,0 "
+        "--threads 1 --device cpu --set method.alpha=0.7 --set training.momentum=0.5 --out x"
+    )
+    code, _, err = lider(*SMALL, *arguments.split())
+    assert code == 0, err
+    config = json.loads((tmp_path / "x/result.json").read_text())["config"]
+    lider_options = config["regularizers"]["lider"]
+    assert (lider_options["alpha"], lider_options["beta"]) == (0.2, 0.4)
+    assert (lider_options["draw"], lider_options["learn_targets"]) == ("fresh", False)
+    assert config["method"] == {"name": "der++", "alpha": 0.7, "beta": 0.5}
+    assert config["training"]["momentum"] == 0.5
+    assert (config["training"]["batch_size"], config["training"]["lr"]) == (12, 0.05)
+    assert config["benchmark"]["tasks"] == 2
+    assert config["benchmark"]["class_order"] == [5, 4, 3, 2, 1, 0]
+    assert (config["memory"]["size"], config["backbone"]["width"]) == (20, 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("run --method er_ace", "did you mean 'er-ace'"),
+        ("run --benchmark digits", "did you mean 'split-digits'"),
+        ("run --backbone resnet", "did you mean 'resnet18'"),
+        ("run --regularizer lidr", "did you mean 'lider'"),
+        ("run --buffer -1", "memory.size"),
+        ("run --method er --buffer 0", "needs a memory"),
+        ("run --method finetune --lider", "--lider-on stream"),
+        ("run --tasks 11", "10 classes can be split into 1…10 tasks, not 11"),
+        ("run --class-order 1,x", "--class-order"),
+        ("run --class-order 1,2", "class order must list each"),
+        ("run --set training.lr", "training.lr=0.1"),
+        ("run --config missing.yaml", "cannot read missing.yaml"),
+        ("run --config typo.yaml", "did you mean 'training'"),
+        ("run --config broken.yaml", "not valid YAML"),
+        ("run --lider-targets wrong", "learned, fixed"),
+        ("run --lider-on elsewhere", "'replay' or 'stream'"),
+        ("run --lider --lider-alpha -1", "alpha"),
+        ("run --epochs many", "--epochs"),
+        ("run --epochs 0", "training.epochs"),
+        ("run --device toaster", "not available"),
+        ("run --backbone mlp --lider", 'estimator="batch"'),
+        ("run --out full", "--force"),
+        ("run --nonsense 3", "--nonsense"),
+        ("list metods", "did you mean 'methods'"),
+        ("show nowhere", "not a run's folder"),
+        ("predict nowhere a.png", "not a run's folder"),
+        ("frobnicate", "frobnicate"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(lider, tmp_path: Path, arguments, says) -> None:
+    (tmp_path / "typo.yaml").write_text("trainign: {lr: 1}")
+    (tmp_path / "broken.yaml").write_text("a: [1")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/file").touch()
+    before = sorted(tmp_path.rglob("*"))
+    code, out, err = lider(*arguments.split())
+    assert code == 2
+    assert out == ""
+    assert says in err
+    assert err.startswith("lider: ")
+    assert err.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before  # nothing half-written
+
+
+def test_lists(lider) -> None:
+    code, out, _ = lider("list")
+    assert code == 0
+    assert all(name in out for name in ("er-ace", "split-digits", "resnet18", "lider"))
+    assert max(map(len, out.splitlines())) <= 80
+    code, out, _ = lider("list", "methods", "--json")
+    methods = {row["name"]: row for row in json.loads(out)}
+    assert methods["er-ace"]["year"] == 2022
+    assert methods["er-ace"]["policy"] == "reservoir"
+    code, out, _ = lider("list", "--json")
+    assert set(json.loads(out)) == {"methods", "benchmarks", "backbones", "regularizers"}
+
+
+def test_version_and_help(lider) -> None:
+    assert lider("--version")[1] == "lider 0.1.0\n"
+    code, out, _ = lider("run", "--help")
+    assert code == 0
+    assert "--buffer" in out
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["list", "methods", "--json"]])
+def test_looking_around_imports_no_torch(arguments: list[str]) -> None:
+    program = (
+        "import sys\nfrom liderlab.cli import main\n"
+        f"sys.argv = ['lider', *{arguments!r}]\n"
+        "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code\n"
+        "heavy = {'torch', 'sklearn', 'matplotlib', 'numpy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    command = f"{sys.executable} -m liderlab.cli list --json | head -c 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.stderr == ""
+
+
+def test_demo(lider, tmp_path: Path) -> None:
+    code, out, err = lider("demo", "--seeds", "1", "--out", "d")
+    assert code == 0, err
+    assert "er-ace + LiDER" in out
+    assert (tmp_path / "d/demo.png").is_file()
+    faa = {}
+    for name in ("finetune", "er-ace", "er-ace-lider", "joint"):
+        result = json.loads((tmp_path / f"d/{name}-seed0/result.json").read_text())
+        faa[name] = result["class_incremental"]["faa"]
+    assert faa["finetune"] < 30 < 60 < min(faa["er-ace"], faa["er-ace-lider"]) < faa["joint"]
+
+
+def test_interrupted_run_says_so_and_exits_130(lider, monkeypatch: pytest.MonkeyPatch) -> None:
+    import liderlab.training.loop as loop
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop.Loop, "_train_on", interrupt)
+    code, _, err = lider(*SMALL, "--out", "x")
+    assert code == 130
+    assert "interrupted" in err
+
+
+def test_module_runs_like_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "liderlab.cli", "--version"],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ),
+    )
+    assert done.stdout == "lider 0.1.0\n"
