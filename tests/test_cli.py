@@ -42,8 +42,9 @@ def test_run_show_predict(lider, tmp_path: Path) -> None:
         "config.yaml",
         "metrics.jsonl",
         "result.json",
-        "checkpoint.pt",
+        "checkpoints",
         "accuracy.png",
+        ".lock",
     }
     assert max(map(len, out.splitlines())) <= 80
 
@@ -109,9 +110,14 @@ def test_options_reach_the_configuration(lider, tmp_path: Path) -> None:
         ("run --lider --lider-alpha -1", "alpha"),
         ("run --epochs many", "--epochs"),
         ("run --epochs 0", "training.epochs"),
+        ("run --width 0", "width"),
         ("run --device toaster", "not available"),
         ("run --backbone mlp --lider", 'estimator="batch"'),
         ("run --out full", "--force"),
+        ("run --checkpoint-every soon", "like 30s, 5m or 1h"),
+        ("run --on-nonfinite maybe", "'stop' or 'skip'"),
+        ("resume nowhere", "not a run's folder"),
+        ("verify-resume --kills 0", "--kills"),
         ("run --nonsense 3", "--nonsense"),
         ("list metods", "did you mean 'methods'"),
         ("show nowhere", "not a run's folder"),
@@ -183,18 +189,6 @@ def test_demo(lider, tmp_path: Path) -> None:
         result = json.loads((tmp_path / f"d/{name}-seed0/result.json").read_text())
         faa[name] = result["class_incremental"]["faa"]
     assert faa["finetune"] < 30 < 60 < min(faa["er-ace"], faa["er-ace-lider"]) < faa["joint"]
-
-
-def test_interrupted_run_says_so_and_exits_130(lider, monkeypatch: pytest.MonkeyPatch) -> None:
-    import liderlab.training.loop as loop
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(loop.Loop, "_train_on", interrupt)
-    code, _, err = lider(*SMALL, "--out", "x")
-    assert code == 130
-    assert "interrupted" in err
 
 
 def test_module_runs_like_the_command() -> None:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import __version__
-from .errors import UserError, unknown
+from .errors import RunFailed, UserError, unknown
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from .experiments.config import RunConfig
+    from .experiments.run import Existing
     from .registry import Registry
 
 app = typer.Typer(
@@ -27,6 +29,7 @@ app = typer.Typer(
 )
 
 INTERRUPTED = 130
+_said: list[str] = []  # what the user has been told already
 RunArgument = Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -37,16 +40,20 @@ def main() -> None:
 
     try:
         code = app(standalone_mode=False)
-        if code == INTERRUPTED:  # Ctrl-C, which typer turns into this code
+        if code == INTERRUPTED and not _said:  # Ctrl-C, which typer turns into this code
             _complain("interrupted")
     except UserError as error:
         code = _complain(str(error))
+    except RunFailed as error:
+        _complain(str(error))
+        code = 1
     except TyperException as error:
         code = _complain(error.format_message())
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _complain(message: str) -> int:
+    _said.append(message)
     print(f"lider: {' '.join(message.split())}", file=sys.stderr)
     return 2
 
@@ -110,6 +117,19 @@ def run(
         Path | None, typer.Option(help="The run's folder; by default one below runs/.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier run there.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an unfinished run there, if there is one.")
+    ] = False,
+    checkpoint_every: Annotated[
+        str | None, typer.Option(help="Steps (200) or time (30s, 5m) between checkpoints.")
+    ] = None,
+    on_nonfinite: Annotated[
+        str | None, typer.Option(help="stop, or skip steps whose loss is not finite.")
+    ] = None,
+    deterministic: Annotated[
+        bool | None,
+        typer.Option(help="Allow only operations that repeat to the bit (default on the CPU)."),
+    ] = None,
 ) -> None:
     """Train a method on a benchmark, evaluate it, and write a run's folder."""
     from .experiments.config import make_config, merge, parse_assignment, read_yaml
@@ -121,7 +141,14 @@ def run(
         "memory": _given(size=buffer),
         "training": _given(epochs=epochs, batch_size=batch_size, lr=lr),
         "regularizers": {name: {} for name in regularizer or []},
-        **_given(seed=seed, device=device, threads=threads),
+        **_given(
+            seed=seed,
+            device=device,
+            threads=threads,
+            deterministic=deterministic,
+            checkpoint_every=checkpoint_every,
+            on_nonfinite=on_nonfinite,
+        ),
     }
     of_lider = _given(
         alpha=lider_alpha,
@@ -137,23 +164,85 @@ def run(
     for text in set_ or []:
         assigned = merge(assigned, parse_assignment(text))
     complete = make_config(*layers, options, assigned)
-    _run(complete, out, force)
+    name = "-".join([complete.benchmark.name, complete.method.name, *complete.regularizers])
+    out = out or Path("runs") / f"{name}-seed{complete.seed}"
+    _run(complete, out, "replace" if force else "resume" if resume else _ask(out))
 
 
-def _run(config: Any, out: Path | None, force: bool) -> None:
+def _ask(out: Path) -> Existing:
+    """What to do about an unfinished run, if nobody said."""
+    from .experiments.folder import RunFolder
+
+    folder = RunFolder(out)
+    if not folder.begun or folder.finished:
+        return "refuse"
+    if sys.stdin.isatty() and typer.confirm(f"{out} holds an unfinished run: resume it?"):
+        return "resume"
+    raise UserError(
+        f"{out} holds an unfinished run: --resume to go on with it, --force to start again"
+    )
+
+
+def _run(config: RunConfig, out: Path, existing: Existing) -> None:
+    from .experiments.interrupt import Stopped
     from .experiments.run import run as execute
     from .report.figures import draw_accuracy_matrix
     from .report.progress import ProgressDisplay
     from .report.tables import metrics
 
-    name = "-".join([config.benchmark.name, config.method.name, *config.regularizers])
-    out = out or Path("runs") / f"{name}-seed{config.seed}"
     console = _console()
     with ProgressDisplay(_console(stderr=True)) as display:
-        result = execute(config, out, force=force, listener=display)
+        try:
+            result = execute(config, out, existing=existing, listener=display)
+        except Stopped as stopped:
+            _complain(str(stopped))
+            raise typer.Exit(stopped.exit_code) from None
     draw_accuracy_matrix(result, out / "accuracy.png")
     console.print(metrics(result))
     console.print(f"wrote {out} in {result['seconds']:.1f} s", soft_wrap=True, highlight=False)
+
+
+@app.command(epilog="Example: lider resume runs/x")
+def resume(run: RunArgument) -> None:
+    """Go on with an interrupted run; the result is the same as if it had never stopped."""
+    from .experiments.folder import RunFolder
+
+    folder = RunFolder.open(run)
+    if folder.finished:
+        print(f"{run} has finished already: there is nothing to resume")
+        return
+    _run(folder.config(), run, "resume")
+
+
+@app.command(
+    epilog="Example: lider verify-resume --method er-ace --lider --kills 5",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
+def verify_resume(
+    context: typer.Context,
+    kills: Annotated[int, typer.Option(min=1, help="How often to kill the run.")] = 5,
+    keep: Annotated[Path | None, typer.Option(help="Keep the runs in this (new) folder.")] = None,
+) -> None:
+    """Prove that a run survives SIGKILL at random moments, to the bit.
+
+    Takes all options of `lider run` but --out. Exit code 0: no difference; 1: there is one.
+    """
+    import tempfile
+
+    from .experiments.verify import verify_resume as verify
+
+    if keep is not None and keep.exists():
+        raise UserError(f"{keep} exists: choose another folder for --keep")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        verdict = verify(context.args, kills, folder, lambda text: print(text, flush=True))
+    for difference in verdict.differences[:20]:
+        print(f"differs: {difference}")
+    same = "nothing differs" if not verdict.differences else f"{len(verdict.differences)} differ"
+    print(f"{verdict.kills} kills in {verdict.runs} run(s), weights to metrics compared: {same}")
+    if verdict.differences:
+        raise typer.Exit(1)
 
 
 @app.command(epilog="Example: lider demo --out demo")
@@ -174,7 +263,7 @@ def demo(
         for label, config in runs:
             folder = out / f"{label.replace(' + ', '-').lower()}-seed{config.seed}"
             display.begin(f"{label}, seed {config.seed}")
-            result = execute(config, folder, force=True, listener=display)
+            result = execute(config, folder, existing="replace", listener=display)
             draw_accuracy_matrix(result, folder / "accuracy.png")
             results.setdefault(label, []).append(result)
             display.finish()

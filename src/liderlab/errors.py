@@ -11,6 +11,13 @@ class UserError(ValueError):
     """
 
 
+class RunFailed(RuntimeError):
+    """A run could not go on, through no mistake of the user's: the message says what is saved.
+
+    The command line prints it and exits with code 1.
+    """
+
+
 def unknown(kind: str, name: str, allowed: Iterable[str]) -> UserError:
     """The error for a name that is not in a list, with the nearest match if there is one.
 

@@ -60,6 +60,9 @@ def completed(config: RunConfig) -> RunConfig:
         "memory": {"policy": policy},
         "training": {"replay_size": config.training.replay_size or config.training.batch_size},
         "threads": config.threads or torch.get_num_threads(),
+        "deterministic": config.device == "cpu"
+        if config.deterministic is None
+        else config.deterministic,
     }
     return make_config(merge(tree, filled))
 
@@ -98,6 +101,7 @@ def build(config: RunConfig) -> Run:
         epochs=training.epochs,
         generators=generators,
         offer=config.memory.offer,
+        on_nonfinite=config.on_nonfinite,
     )
     return Run(config, stream, loop)
 

@@ -6,8 +6,10 @@ configuration file, and single values (`training.lr=0.1`).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -52,6 +54,34 @@ class Named(BaseModel):
 
 def _bare_name(value: Any) -> Any:
     return {"name": value} if isinstance(value, str) else value
+
+
+@dataclass(frozen=True)
+class Interval:
+    """How much may pass: a number of steps, or seconds."""
+
+    steps: float = math.inf
+    seconds: float = math.inf
+
+    @classmethod
+    def parse(cls, text: str) -> Interval:
+        """
+        >>> Interval.parse("200"), Interval.parse("5m")
+        (Interval(steps=200, seconds=inf), Interval(steps=inf, seconds=300))
+        """
+        match = re.fullmatch(r"([1-9]\d{0,8})([smh]?)", text.strip())
+        if not match:
+            raise ValueError("expected steps like 200, or time like 30s, 5m or 1h")
+        number, unit = int(match[1]), match[2]
+        return cls(seconds=number * {"s": 1, "m": 60, "h": 3600}[unit]) if unit else cls(number)
+
+    def due(self, steps: int, seconds: float) -> bool:
+        return steps >= self.steps or seconds >= self.seconds
+
+
+def _interval(value: Any) -> str:
+    Interval.parse(str(value))
+    return str(value)
 
 
 Choice = Annotated[Named, BeforeValidator(_bare_name)]
@@ -100,7 +130,14 @@ class RunConfig(Section):
     seed: int = Field(0, ge=0, lt=2**32)
     device: str = "cpu"
     threads: int | None = Field(None, ge=1, description="null: as many as torch takes")
+    deterministic: bool | None = Field(None, description="null: yes on the CPU, no elsewhere")
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
+    checkpoint_every: Annotated[str, BeforeValidator(_interval)] = Field(
+        "5m", description="steps (200) or time (30s, 5m, 1h); also at every task's end"
+    )
+    on_nonfinite: Literal["stop", "skip"] = Field(
+        "stop", description="what to do with a step whose loss or gradient is not finite"
+    )
 
     def as_yaml(self) -> str:
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)

@@ -2,24 +2,30 @@
 
 config.yaml     complete: `lider run --config` repeats the run
 metrics.jsonl   one line per logged step and per task
-result.json     the metrics, the configuration, the versions
-checkpoint.pt   network, memory, targets, generators, …: everything
+result.json     the metrics, the configuration, the versions; written last
+checkpoints/    the last two: network, memory, targets, generators, …: everything
+accuracy.png    the accuracy matrices
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-import torch
-
 from ..errors import UserError
 from ..types import State
+from .checkpoints import Checkpoints
 from .config import RunConfig, make_config, read_yaml
 from .files import write_atomically
 
-FILES = ("config.yaml", "metrics.jsonl", "result.json", "checkpoint.pt", "accuracy.png")
+FILES = ("config.yaml", "metrics.jsonl", "result.json", "accuracy.png")
+LOCK = ".lock"
+MAY_CHANGE = {"checkpoint_every", "on_nonfinite"}  # what came before does not depend on these
 
 
 class RunFolder:
@@ -27,69 +33,133 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-
-    @classmethod
-    def create(cls, path: str | Path, *, force: bool = False) -> RunFolder:
-        """A folder for a new run; an existing one is only used if empty, or by force.
-
-        Force removes an earlier run's own files and nothing else.
-        """
-        folder = cls(path)
-        try:
-            if folder.path.is_dir() and any(folder.path.iterdir()) and not force:
-                raise UserError(f"{path} exists and is not empty: choose another --out, or --force")
-            folder.path.mkdir(parents=True, exist_ok=True)
-            for name in FILES:
-                (folder.path / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise UserError(f"cannot write to {path}: {error.strerror}") from None
-        return folder
+        self.checkpoints = Checkpoints(self.path / "checkpoints")
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
-        """A finished run's folder."""
+        """The folder of a run, finished or not."""
         folder = cls(path)
-        if not (folder.path / "config.yaml").is_file():
+        if not folder.begun:
             raise UserError(f"{path} is not a run's folder: it has no config.yaml")
-        if not (folder.path / "result.json").is_file():
-            raise UserError(f"the run in {path} has not finished: it has no result.json")
         return folder
 
-    def write_config(self, config: RunConfig) -> None:
+    @property
+    def begun(self) -> bool:
+        return (self.path / "config.yaml").is_file()
+
+    @property
+    def finished(self) -> bool:
+        return (self.path / "result.json").is_file()
+
+    @property
+    def taken(self) -> bool:
+        """Whether anything but our own lock is in it."""
+        return self.path.is_dir() and any(file.name != LOCK for file in self.path.iterdir())
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Be the only writer; the lock dies with its process."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise UserError(f"cannot write to {self.path}: {error.strerror}") from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise UserError(f"another process is running {self.path}: wait for it") from None
+        finally:
+            os.close(handle)
+
+    @property
+    def locked(self) -> bool:
+        """Whether a process is writing it right now."""
+        try:
+            with (self.path / LOCK).open() as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass  # nobody has been here
+        return False
+
+    def begin(self, config: RunConfig) -> None:
+        """Start afresh: remove an earlier run's own files, and nothing else."""
+        for name in FILES:
+            (self.path / name).unlink(missing_ok=True)
+        self.checkpoints.clear()
         text = config.as_yaml().encode()
         write_atomically(self.path / "config.yaml", lambda file: file.write(text))
 
     def config(self) -> RunConfig:
         return make_config(read_yaml(self.path / "config.yaml"))
 
-    def open_metrics(self) -> IO[str]:
-        return (self.path / "metrics.jsonl").open("a", encoding="utf-8", buffering=1)
+    def check_same(self, config: RunConfig) -> None:
+        """Refuse to go on with another configuration than the run was begun with."""
+        there, here = flat(self.config().model_dump()), flat(config.model_dump())
+        changed = [
+            f"{key} was {there.get(key)!r}, now {here.get(key)!r}"
+            for key in sorted(there.keys() | here.keys())
+            if there.get(key) != here.get(key) and key not in MAY_CHANGE
+        ]
+        if changed:
+            raise UserError(
+                f"{self.path} was begun with another configuration ({'; '.join(changed)}): "
+                "choose another --out, or --force to start again"
+            )
+
+    def open_metrics(self, length: int) -> IO[bytes]:
+        """metrics.jsonl cut to `length` bytes, ready for more: what a checkpoint does not know of
+        is written again."""
+        file = (self.path / "metrics.jsonl").open("ab")
+        file.truncate(length)
+        file.seek(0, os.SEEK_END)
+        return file
 
     def metrics(self) -> list[dict[str, Any]]:
-        with (self.path / "metrics.jsonl").open(encoding="utf-8") as lines:
-            return [json.loads(line) for line in lines]
+        """The lines written so far; a last one that is still being written is left out."""
+        try:
+            lines = (self.path / "metrics.jsonl").read_bytes().split(b"\n")[:-1]
+            return [dict(json.loads(line)) for line in lines]
+        except OSError:
+            raise UserError(f"{self.path} has no metrics.jsonl: run it again") from None
+        except (ValueError, TypeError, RecursionError):
+            raise UserError(f"{self.path / 'metrics.jsonl'} is damaged: run it again") from None
 
     def write_result(self, result: dict[str, Any]) -> None:
         text = json.dumps(result, indent=1, ensure_ascii=False).encode() + b"\n"
         write_atomically(self.path / "result.json", lambda file: file.write(text))
 
     def result(self) -> dict[str, Any]:
+        if not self.finished:
+            raise UserError(
+                f"the run in {self.path} has not finished: go on with: lider resume {self.path}"
+            )
         try:
             result: dict[str, Any] = json.loads((self.path / "result.json").read_bytes())
-        except ValueError:
+            return result | {"config": dict(result["config"])}
+        except (ValueError, TypeError, KeyError, RecursionError):
             raise UserError(f"{self.path / 'result.json'} is damaged: run it again") from None
-        return result
 
-    def write_checkpoint(self, state: State) -> None:
-        write_atomically(self.path / "checkpoint.pt", lambda file: torch.save(state, file))
-
-    def checkpoint(self) -> State:
-        try:
-            state: State = torch.load(
-                self.path / "checkpoint.pt", map_location="cpu", weights_only=True
-            )
-        except Exception:  # whatever is wrong with the bytes, the answer is the same
-            raise UserError(
-                f"{self.path / 'checkpoint.pt'} is missing or damaged: run it again"
-            ) from None
+    def state(self) -> State:
+        """The latest checkpoint."""
+        state = self.checkpoints.latest()
+        if state is None:
+            raise UserError(f"{self.path} has no checkpoint: run it again")
         return state
+
+
+def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested values by their dotted names.
+
+    >>> flat({"a": {"b": 1}, "c": 2})
+    {'a.b': 1, 'c': 2}
+    """
+    items: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            items |= flat(value, f"{prefix}{key}.")
+        else:
+            items[f"{prefix}{key}"] = value
+    return items

@@ -59,7 +59,7 @@ def load(path: str | Path, device: str = "cpu") -> TrainedNetwork:
     It needs the run's folder only, not the benchmark's data.
     """
     folder = RunFolder.open(path)
-    config, result, state = folder.config(), folder.result(), folder.checkpoint()
+    config, result, state = folder.config(), folder.result(), folder.state()
     channels, height, width = result["image_shape"]
     method, network = build_network(config, len(result["classes"]), (channels, height, width))
     method.attach(network, torch.zeros(2, channels, height, width))

@@ -1,51 +1,130 @@
-"""One run, from its configuration to its folder."""
+"""One run, from its configuration to its folder, however often it is interrupted."""
 
 from __future__ import annotations
 
 import json
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal
 
 import numpy
 import torch
 
 from .. import __version__
-from ..training.loop import Event, Loop, StepDone, TaskDone
+from ..errors import RunFailed, UserError
+from ..training.learner import NotFinite
+from ..training.loop import Event, Loop, TaskDone
 from .build import Run, build, completed
-from .config import RunConfig
+from .config import Interval, RunConfig
 from .folder import RunFolder
+from .interrupt import Stopped, stop_requests
 
 Listener = Callable[[Run, Event], None]
+Existing = Literal["refuse", "replace", "resume"]
 
 
 def run(
     config: RunConfig,
     out: str | Path,
     *,
-    force: bool = False,
+    existing: Existing = "refuse",
     listener: Listener | None = None,
 ) -> dict[str, Any]:
-    """Train and evaluate as configured, write the run's folder, return its result."""
-    started = time.monotonic()
+    """Train and evaluate as configured, write the run's folder, return its result.
+
+    existing: what to do with an earlier run there. "resume" goes on where its last checkpoint is,
+    and the result is the same, to the bit, as if it had never stopped; a finished one is returned
+    as it is.
+    """
     config = completed(config)
     torch.set_num_threads(config.threads or torch.get_num_threads())
-    work = build(config)
-    folder = RunFolder.create(out, force=force)
-    folder.write_config(config)
-    with folder.open_metrics() as metrics:
-        for event in work.loop:
-            if line := _line(work, event):
-                metrics.write(json.dumps(line, ensure_ascii=False) + "\n")
-            if isinstance(event, TaskDone):
-                folder.write_checkpoint(work.loop.state_dict())
-            if listener:
-                listener(work, event)
-    result = _result(work, time.monotonic() - started)
-    folder.write_result(result)
-    return result
+    work = build(config)  # before the folder: bad input leaves nothing behind
+    folder = RunFolder(out)
+    if folder.taken and existing == "refuse":
+        raise UserError(f"{out} exists and is not empty: choose another --out, or --force")
+    with folder.lock():
+        if existing == "resume" and folder.begun:
+            folder.check_same(config)
+            if folder.finished:
+                return folder.result()
+        else:
+            folder.begin(config)
+        with _deterministic(bool(config.deterministic)):
+            return _Execution(work, folder, listener).go()
+
+
+@contextmanager
+def _deterministic(wanted: bool) -> Iterator[None]:
+    """Let torch refuse, rather than run, what may differ from time to time."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(wanted)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
+
+
+class _Execution:
+    """A run under way: its loop, its folder, its clock."""
+
+    def __init__(self, work: Run, folder: RunFolder, listener: Listener | None) -> None:
+        self._work, self._folder, self._listener = work, folder, listener
+        self._interval = Interval.parse(work.config.checkpoint_every)
+        self._seconds, self._logged = 0.0, 0
+        if (state := folder.checkpoints.latest()) is not None:
+            self._seconds, self._logged = state.pop("seconds"), state.pop("logged")
+            work.loop.load_state_dict(state)
+        self._started = self._saved_at = time.monotonic()
+        self._saved_steps = work.loop.steps
+
+    def go(self) -> dict[str, Any]:
+        """To the end; whatever stops it, the last checkpoint is whole."""
+        saved = f"the last checkpoint is intact: lider resume {self._folder.path}"
+        try:
+            return self._go()
+        except OSError as error:
+            raise RunFailed(f"cannot write: {error.strerror or error}; {saved}") from None
+        except NotFinite as error:
+            raise RunFailed(
+                f"{error}: try a smaller learning rate, or --on-nonfinite skip; {saved}"
+            ) from None
+
+    def _go(self) -> dict[str, Any]:
+        with self._folder.open_metrics(self._logged) as metrics, stop_requests() as request:
+            for event in self._work.loop:
+                self._log(event, metrics)
+                if self._listener:
+                    self._listener(self._work, event)
+                stop = request.signal  # looked at once: what is saved is what is said
+                if isinstance(event, TaskDone) or stop or self._due():
+                    self._save(metrics)
+                if stop:
+                    raise Stopped(stop, str(self._folder.path))
+        result = _result(self._work, self._elapsed())
+        self._folder.write_result(result)
+        return result
+
+    def _log(self, event: Event, metrics: IO[bytes]) -> None:
+        if line := _line(self._work, event):
+            metrics.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+
+    def _due(self) -> bool:
+        return self._interval.due(
+            self._work.loop.steps - self._saved_steps, time.monotonic() - self._saved_at
+        )
+
+    def _save(self, metrics: IO[bytes]) -> None:
+        metrics.flush()
+        state = self._work.loop.state_dict()
+        logged, seconds = metrics.tell(), self._elapsed()
+        self._folder.checkpoints.write({**state, "logged": logged, "seconds": seconds})
+        self._saved_at, self._saved_steps = time.monotonic(), self._work.loop.steps
+
+    def _elapsed(self) -> float:
+        return self._seconds + time.monotonic() - self._started
 
 
 def _line(work: Run, event: Event) -> dict[str, Any] | None:
@@ -99,6 +178,3 @@ def versions() -> dict[str, Any]:
         "platform": platform.platform(),
         "threads": torch.get_num_threads(),
     }
-
-
-__all__ = ["Listener", "StepDone", "TaskDone", "run", "versions"]

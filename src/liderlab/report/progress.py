@@ -75,7 +75,7 @@ class ProgressDisplay:
 
     def __call__(self, work: Run, event: Event) -> None:
         if isinstance(event, StepDone):
-            self._steps += 1
+            self._steps = work.loop.steps
             self._planned = max(self._planned or work.loop.planned_steps(), self._steps)
             self._show_step(work, event)
         elif not self._bar:

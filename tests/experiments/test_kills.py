@@ -1,0 +1,43 @@
+"""SIGKILL, for real, as users can do it themselves with `lider verify-resume`."""
+
+import subprocess
+import sys
+
+import pytest
+
+from liderlab.experiments.compatibility import why_not
+from liderlab.methods import METHODS
+
+SMALL = ["--benchmark", "synthetic", "--width", "8", "--threads", "1", "--epochs", "4"]
+QUICK = {"gdumb": ["--set", "method.fit_epochs=8"]}
+
+
+def verify(method: str, *arguments: str, kills: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "liderlab.cli", "verify-resume", "--kills", str(kills)]
+    options = [*SMALL, "--method", method, *QUICK.get(method, []), *arguments]
+    return subprocess.run([*command, *options], capture_output=True, text=True)
+
+
+def test_a_handful_of_kills() -> None:
+    done = verify("er-ace", "--lider", kills=3)
+    assert done.returncode == 0, done.stderr
+    assert "3 kills" in done.stdout
+    assert "nothing differs" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lider", [[], ["--lider"]], ids=["plain", "lider"])
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_survives(method: str, lider: list[str]) -> None:
+    if lider and why_not(method, "lider", {}):
+        lider = [*lider, "--lider-on", "stream"]
+    done = verify(method, *lider, kills=11)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "11 kills" in done.stdout
+
+
+def test_bad_options_are_one_sentence() -> None:
+    done = verify("er_ace", kills=1)
+    assert done.returncode == 2
+    assert "did you mean 'er-ace'" in done.stderr
+    assert done.stderr.count("\n") == 1

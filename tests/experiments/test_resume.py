@@ -1,0 +1,208 @@
+"""Runs that stop and go on."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from liderlab.errors import RunFailed, UserError
+from liderlab.experiments.build import Run
+from liderlab.experiments.config import RunConfig, make_config
+from liderlab.experiments.folder import RunFolder
+from liderlab.experiments.interrupt import Stopped
+from liderlab.experiments.run import run
+from liderlab.experiments.verify import compare, unequal
+from liderlab.training.loop import Event, StepDone
+
+SMALL = {
+    "benchmark": "synthetic",
+    "backbone": {"width": 8},
+    "method": "der++",
+    "regularizers": {"lider": {}},
+    "log_every": 4,
+    "checkpoint_every": 3,
+}
+
+
+class Crash(BaseException):
+    """Stands for the process being gone."""
+
+
+def config(**changes: Any) -> RunConfig:
+    return make_config(SMALL, changes)
+
+
+def after(steps: int, action: Any) -> Any:
+    """A listener that does something after so many steps."""
+
+    def listener(work: Run, event: Event) -> None:
+        if isinstance(event, StepDone) and work.loop.steps == steps:
+            action()
+
+    return listener
+
+
+def crash() -> None:
+    raise Crash
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    path = tmp_path_factory.mktemp("runs") / "whole"
+    run(config(), path)
+    return RunFolder(path)
+
+
+@pytest.mark.parametrize("steps", [1, 5, 6, 13, 17])
+def test_a_crash_changes_nothing(whole: RunFolder, tmp_path: Path, steps: int) -> None:
+    for number in (steps, steps + 1):
+        with pytest.raises(Crash):
+            run(config(), tmp_path, existing="resume", listener=after(number, crash))
+    run(config(), tmp_path, existing="resume")
+    assert compare(whole, RunFolder(tmp_path)) == []
+
+
+def test_a_damaged_checkpoint_costs_only_time(
+    whole: RunFolder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(Crash):
+        run(config(), tmp_path, listener=after(13, crash))
+    folder = RunFolder(tmp_path)
+    newest = folder.checkpoints.files()[0]
+    newest.write_bytes(newest.read_bytes()[:500])
+    run(config(), tmp_path, existing="resume")
+    assert "cannot be used" in caplog.text
+    assert compare(whole, folder) == []
+
+
+def test_a_finished_run_stays_as_it_is(whole: RunFolder) -> None:
+    before = {file: file.stat().st_mtime_ns for file in whole.path.rglob("*") if file.is_file()}
+    assert run(config(), whole.path, existing="resume") == whole.result()
+    assert before == {file: file.stat().st_mtime_ns for file in before}
+
+
+def test_another_configuration_is_refused_with_the_difference(whole: RunFolder) -> None:
+    with pytest.raises(UserError, match=r"training.lr was 0.1, now 0.2"):
+        run(config(training={"lr": 0.2}), whole.path, existing="resume")
+    with pytest.raises(UserError, match=r"method.alpha was 0.1, now 0.3"):
+        run(config(method={"alpha": 0.3}), whole.path, existing="resume")
+    run(config(checkpoint_every="1h"), whole.path, existing="resume")  # makes no difference
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_finishes_the_step_and_saves(
+    whole: RunFolder, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    usual = signal.getsignal(number)
+    with pytest.raises(Stopped, match="lider resume") as stopped:
+        run(config(), tmp_path, listener=after(8, lambda: os.kill(os.getpid(), number)))
+    assert stopped.value.exit_code == code
+    assert signal.getsignal(number) is usual
+    assert RunFolder(tmp_path).state()["steps"] in (8, 9)
+    run(config(), tmp_path, existing="resume")
+    assert compare(whole, RunFolder(tmp_path)) == []
+
+
+def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
+    def twice() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(config(), tmp_path, listener=after(8, twice))
+    assert RunFolder(tmp_path).state()["steps"] >= 6
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    second: list[str] = []
+
+    def intrude() -> None:
+        with pytest.raises(UserError) as refused:
+            run(config(), tmp_path, existing="replace")
+        second.append(str(refused.value))
+
+    run(config(), tmp_path, listener=after(4, intrude))
+    assert second == [f"another process is running {tmp_path}: wait for it"]
+    assert not RunFolder(tmp_path).locked
+
+
+def test_the_lock_dies_with_its_process(tmp_path: Path) -> None:
+    program = (
+        "import sys, time\nfrom liderlab.experiments.folder import RunFolder\n"
+        "with RunFolder(sys.argv[1]).lock():\n    print('held', flush=True)\n    time.sleep(60)\n"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=-1)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"held\n"
+    assert RunFolder(tmp_path).locked
+    holder.kill()
+    holder.communicate()
+    with RunFolder(tmp_path).lock():
+        pass
+
+
+def test_a_full_disk_leaves_the_checkpoint_before_intact(whole: RunFolder, tmp_path: Path) -> None:
+    """A file-size limit stands for the full disk: the write fails in the middle."""
+    size = whole.checkpoints.files()[0].stat().st_size
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    def fill() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, usual[1]))
+
+    try:
+        with pytest.raises(RunFailed, match="cannot write") as failed:
+            run(config(), tmp_path, listener=after(8, fill))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert "lider resume" in str(failed.value)
+    assert RunFolder(tmp_path).state()["steps"] == 6
+    assert [f.name for f in tmp_path.rglob(".*") if f.name != ".lock"] == []
+    run(config(), tmp_path, existing="resume")
+    assert compare(whole, RunFolder(tmp_path)) == []
+
+
+def test_no_permission_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot write to"):
+        run(config(), tmp_path / "file" / "x")
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
+    changes = {"training": {"lr": 1e30}, "regularizers": {}}
+    tree = {key: value for key, value in SMALL.items() if key != "regularizers"}
+    with pytest.raises(RunFailed, match=r"not finite in task 1, epoch 1, step \d+") as failed:
+        run(make_config(tree, changes), tmp_path)
+    assert "--on-nonfinite skip" in str(failed.value)
+    assert "loss term '" in str(failed.value) or "gradient" in str(failed.value)
+
+
+def test_steps_that_are_not_finite_can_be_skipped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    changes = {"training": {"lr": 1e30}, "on_nonfinite": "skip", "regularizers": {}}
+    result = run(make_config(SMALL, changes), tmp_path)
+    assert "skipped a step" in caplog.text
+    assert result["class_incremental"]["faa"] is not None
+    weights = RunFolder(tmp_path).state()["network"]["backbone.fc.weight"]
+    assert not weights.isnan().any()
+
+
+def test_unequal_sees_every_bit() -> None:
+    a = {"w": torch.tensor([1.0, float("nan")]), "n": [1, (2,)]}
+    same = {"w": torch.tensor([1.0, float("nan")]), "n": [1, (2,)]}
+    assert unequal(a, same, "x") == []
+    assert unequal(a, {**same, "w": torch.tensor([-0.0, float("nan")])}, "x") == ["x.w"]
+    assert unequal({"z": torch.tensor(0.0)}, {"z": torch.tensor(-0.0)}, "x") == ["x.z"]
+    assert unequal({"n": 1}, {"n": True}, "x") == ["x.n"]
+    assert unequal({"n": 1}, {"m": 1}, "x") == ["x"]
