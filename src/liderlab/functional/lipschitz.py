@@ -25,6 +25,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..errors import unknown
+
 Reading = Literal["singular", "eigenvalue"]
 
 EPS = torch.finfo(torch.float32).eps
@@ -40,7 +42,7 @@ def unit(features: Tensor, dim: int) -> Tensor:
     tensor([[0.6000, 0.8000],
             [0.0000, 0.0000]])
     """
-    features = features if features.dtype == torch.float64 else features.float()
+    features = _precise(features)
     norm = torch.linalg.vector_norm(features, dim=dim, keepdim=True)
     return features * ((norm > EPS) / (norm + EPS))
 
@@ -77,7 +79,7 @@ def spatial_lipschitz(
             'one. Choose earlier stages, or estimator="batch".'
         )
     a = unit(earlier, dim=1)
-    b = unit(_pool_channels(later, earlier.shape[1]), dim=1)
+    b = unit(_pool_channels(_precise(later), earlier.shape[1]), dim=1)
     a, b = _pool_to_smaller(a, b)
     return _read(top_singular_value(a.flatten(2), b.flatten(2), iterations, tol), reading)
 
@@ -101,10 +103,10 @@ def batch_lipschitz(
     >>> batch_lipschitz(torch.eye(4), torch.eye(4))
     tensor(0.2500)
     """
-    if len(earlier) != len(later):
+    if earlier.dim() < 2 or later.dim() < 2 or len(earlier) != len(later):
         raise ValueError(
-            "Expected two feature maps of the same samples, "
-            f"but got {len(earlier)} and {len(later)} rows."
+            "Expected two feature maps (B, …) of the same samples, "
+            f"but got {tuple(earlier.shape)} and {tuple(later.shape)}."
         )
     if len(earlier) < 2:
         raise ValueError("The batch estimate needs at least two samples: for one it is always one.")
@@ -116,10 +118,11 @@ def batch_lipschitz(
 def top_singular_value(
     a: Tensor, b: Tensor, iterations: int | None = 10, tol: float = 1e-6
 ) -> Tensor:
-    """σ₁(A Bᵀ / N), differentiable: (…, P, N), (…, Q, N) → (…)."""
-    with torch.no_grad():
-        u, v = top_vectors(a, b, iterations, tol)
-    return ((a.mT @ u) * (b.mT @ v)).sum((-2, -1)) / a.shape[-1]
+    """σ₁(A Bᵀ / N), differentiable once: (…, P, N), (…, Q, N) → (…)."""
+    with torch.autocast(a.device.type, enabled=False):  # it would halve the products' precision
+        with torch.no_grad():
+            u, v = top_vectors(a, b, iterations, tol)
+        return ((a.mT @ u) * (b.mT @ v)).sum((-2, -1)) / a.shape[-1]
 
 
 def top_vectors(a: Tensor, b: Tensor, iterations: int | None, tol: float) -> tuple[Tensor, Tensor]:
@@ -161,6 +164,10 @@ def power_iteration(matrix: Tensor, iterations: int, tol: float = 0.0) -> Tensor
     return vector
 
 
+def _precise(features: Tensor) -> Tensor:
+    return features if features.dtype == torch.float64 else features.float()
+
+
 def _direction(columns: Tensor) -> Tensor:
     norm = torch.linalg.vector_norm(columns, dim=-2, keepdim=True)
     return columns / norm.clamp_min(torch.finfo(columns.dtype).tiny)
@@ -194,4 +201,6 @@ def _pool_to(features: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def _read(sigma: Tensor, reading: Reading) -> Tensor:
+    if reading not in ("singular", "eigenvalue"):
+        raise unknown("reading", reading, ("singular", "eigenvalue"))
     return sigma.square() if reading == "eigenvalue" else sigma

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from ..errors import unknown
 from ..functional.lipschitz import Reading, batch_lipschitz, spatial_lipschitz
 from ..types import Batch, Terms
+from . import positions
 from .base import Regularizer
 from .recorder import INPUT, Features, Recorder
 from .stages import evaluating, find_stages, unwrap
@@ -100,10 +101,12 @@ class LiDER(Regularizer):
         for (argument, allowed), value in zip(CHOICES.items(), chosen, strict=True):
             if value not in allowed:
                 raise unknown(argument, str(value), allowed)
-        if alpha < 0 or beta < 0:
+        if not (alpha >= 0 and beta >= 0):
             raise ValueError(f"Expected alpha and beta ≥ 0, but got {alpha} and {beta}.")
         if iterations is not None and iterations < 1:
             raise ValueError(f"Expected iterations ≥ 1 or None, but got {iterations}.")
+        if not tol >= 0:
+            raise ValueError(f"Expected tol ≥ 0, but got {tol}.")
         self.alpha, self.beta, self.weights = alpha, beta, weights
         self.estimator, self.reading = estimator, reading
         self.iterations, self.tol = iterations, tol
@@ -126,25 +129,30 @@ class LiDER(Regularizer):
     def attach(self, network: nn.Module, example: Tensor | None = None) -> None:
         """Hook into a network. From an `example` input LiDER finds its stages and checks them."""
         self._holder = (network,)  # in a tuple, so that nn.Module does not register a submodule
-        inner = unwrap(network)
+        self._checked = False
         named = self.stages is not None
         if not named:
-            self.stages = _default_stages(inner, example)
+            self.stages = _default_stages(unwrap(network), example)
         if self.stages is None:
             return  # found at calibration, from its first batch
-        if not self.stages or len(set(self.stages)) < len(self.stages):
-            raise ValueError(f"Expected different stages, at least one, but got {self.stages}.")
-        self._recorder.attach(network, self.stages)
+        if len(set(self.chain)) < max(2, len(self.chain)):
+            raise ValueError(
+                f"Expected different stages (beside {INPUT!r}, the network's input, which "
+                f"from_input=True adds) that make two maps or more, but got {self.stages}."
+            )
+        self._recorder.attach(network, self.chain)
         if example is not None:
-            self._check_maps(example, named)
+            self._check_maps(self._look(example), named)
         if self.targets is None:
-            device = next(inner.parameters(), torch.zeros(())).device
+            device = next(network.parameters(), torch.zeros(())).device
             start = torch.zeros(len(self.chain) - 1, device=device)
             self.targets = nn.Parameter(start, requires_grad=self.learn_targets)
-            self.constants = start.clone()
+            self.constants = torch.full_like(start, torch.nan)  # until something was watched
 
     @property
     def _network(self) -> nn.Module:
+        if not self._holder:
+            raise RuntimeError("LiDER knows no network yet: LiDER(model), or attach(model).")
         return self._holder[0]
 
     @property
@@ -153,37 +161,25 @@ class LiDER(Regularizer):
         stages = self.stages or []
         return [INPUT, *stages] if self.from_input else list(stages)
 
-    def _check_maps(self, example: Tensor, named: bool) -> None:
-        """Refuse what would be constant for every batch; leave it out where nobody named it."""
-        self._checked = True
-        if self.estimator == "batch":
-            return  # a batch has as many rows as it has, whatever the maps look like
+    def _look(self, x: Tensor) -> Features:
+        """The maps of one pass in eval mode, without gradient."""
         with evaluating(self._network), self._recorder.recording() as passes:
-            self._network(example)
-        maps = {name: feature.shape[1:] for name, feature in passes[0].items()}
-        for name, shape in maps.items():
-            if len(shape) != 3:
-                raise ValueError(
-                    f"Expected feature maps (n, C, H, W), but {name!r} gives (n, "
-                    f'{", ".join(map(str, shape))}): choose other stages, or estimator="batch".'
-                )
-        positions = {name: shape[1:].numel() for name, shape in maps.items()}
-        if not named and self.stages is not None:
-            self.stages = [stage for stage in self.stages if positions[stage] > 1]
-            self.from_input = self.from_input and maps[INPUT][0] > 1
-            log.info("LiDER watches %s", " → ".join(self.chain))
-        if len(self.chain) < 2:
-            raise ValueError("Found fewer than two maps with more than one position: name stages.")
-        for before, after in pairwise(self.chain):
-            if positions[before] == positions[after] == 1:
-                raise ValueError(
-                    f"The maps of {before!r} and {after!r} have one position each, so λ between "
-                    'them is constantly one: choose earlier stages, or estimator="batch".'
-                )
-            if positions[after] == 1:
-                log.warning("LiDER: no gradient reaches %s through its own λ: it is 1x1.", after)
-            if maps[before][0] == 1:
-                log.warning("LiDER: no gradient reaches λ from %s: it has one channel.", before)
+            self._network(x)
+        return passes[0]
+
+    def _check_maps(self, features: Features, named: bool) -> None:
+        if (ran := list(features)) != self.chain:
+            raise ValueError(f"Expected stages in running order, {ran}, but got {self.chain}.")
+        if self.estimator == "spatial":  # the batch form takes maps of any shape
+            shapes = {name: feature.shape[1:] for name, feature in features.items()}
+            if not named:  # nobody asked for them: leave out what cannot be regularised
+                chain = positions.usable(self.chain, shapes)
+                self.from_input = chain[0] == INPUT
+                self.stages = [stage for stage in chain if stage != INPUT]
+                self._recorder.attach(self._network, self.chain)
+                log.info("LiDER watches %s", " → ".join(self.chain))
+            positions.check(self.chain, shapes)
+        self._checked = True
 
     @torch.no_grad()
     def calibrate(self, batches: Iterable[Any], *, max_samples: int = 1024) -> None:
@@ -193,24 +189,24 @@ class LiDER(Regularizer):
         `max_samples` of them are used, so that a run starts quickly.
         """
         total, count = torch.zeros(()), 0
-        network = self._network
-        device = next(network.parameters(), torch.zeros(())).device
+        device = next(self._network.parameters(), torch.zeros(())).device
         for batch in batches:
             x = (batch[0] if isinstance(batch, (tuple, list)) else batch).to(device)
             x = x[: max_samples - count]
+            if len(x) < self._least:
+                continue
             if self.targets is None:
-                self.attach(network, x)
-            elif not self._checked:
-                self._check_maps(x, named=True)
-            with evaluating(network), self._recorder.recording() as passes:
-                network(x)
-            if (constants := self._estimate(passes[0], None)) is not None:
-                total = total.to(device) + constants.mean(0) * len(x)
-                count += len(x)
-            if count >= max_samples:
+                self.attach(self._network, x)
+            features = self._look(x)
+            if not self._checked:
+                self._check_maps(features, named=True)
+            total = total.to(device) + self._estimate(features).mean(0) * len(x)
+            count += len(x)
+            if max_samples - count < self._least:
                 break
         if count == 0:
-            raise ValueError("Expected at least one batch to calibrate with, but got none.")
+            least = self._least
+            raise ValueError(f"Expected batches of at least {least} samples, but there was none.")
         self._set_targets(total / count)
 
     def _set_targets(self, constants: Tensor) -> None:
@@ -220,10 +216,7 @@ class LiDER(Regularizer):
 
     def param_groups(self) -> list[dict[str, Any]]:
         """The targets, without weight decay, for every optimizer that is made."""
-        if self.targets is None:
-            raise RuntimeError(
-                "The stages are found by calibrate(): call it before param_groups()."
-            )
+        self._require_stages()
         return [{"params": [self.targets], "weight_decay": 0.0}] if self.learn_targets else []
 
     # Watching
@@ -235,36 +228,55 @@ class LiDER(Regularizer):
         rows: (n,) mask or indices of the samples that count; all by default. Several passes before
         one `penalty()` are averaged.
         """
-        if self.targets is None:
-            raise RuntimeError("The stages are found by calibrate(): call it before watch().")
-        with self._recorder.recording() as passes:
-            yield
-        for features in passes:
-            constants = self._estimate(features, rows)
-            if constants is None:
-                continue
-            self.constants = constants.detach().mean(0)
-            if not self.calibrated:
-                self._set_targets(self.constants)
-            self._watched.append(constants)
+        self._require_stages()
+        try:
+            with self._recorder.recording() as passes:
+                yield
+            for features in passes:
+                self._take(features, rows)
+        except BaseException:
+            self._watched = []  # this step is lost: nothing of it may count in the next
+            raise
 
-    def _estimate(self, features: Features, rows: Tensor | None) -> Tensor | None:
-        """λ of every stage: (n, K), one row per sample; (1, K) for the batch form.
+    def _take(self, features: Features, rows: Tensor | None) -> None:
+        """Estimate from the rows of one pass; nothing if they are too few."""
+        if not self._checked:
+            self._check_maps(features, named=True)
+        if rows is not None:
+            features = {name: feature[rows] for name, feature in features.items()}
+        if len(features[self.chain[0]]) < self._least:
+            return
+        constants = self._estimate(features)
+        self.constants = constants.detach().mean(0)
+        if not self.calibrated:
+            self._set_targets(self.constants)
+        self._watched.append(constants)
 
-        None where there is nothing to estimate from: no rows, or one row for the batch form.
-        """
-        if missing := [name for name in self.chain if name not in features]:
-            raise RuntimeError(f"Stage {missing[0]!r} did not run in this pass: is it in use?")
-        maps = [features[name] if rows is None else features[name][rows] for name in self.chain]
-        spatial = self.estimator == "spatial"
-        if len(maps[0]) < (1 if spatial else 2):
-            return None
-        lipschitz = spatial_lipschitz if spatial else batch_lipschitz
+    def _estimate(self, features: Features) -> Tensor:
+        """λ of every stage: (n, K), one row per sample; (1, K) for the batch form."""
+        lipschitz = spatial_lipschitz if self.estimator == "spatial" else batch_lipschitz
         constants = [
-            lipschitz(a, b, reading=self.reading, iterations=self.iterations, tol=self.tol)
-            for a, b in pairwise(maps)
+            lipschitz(
+                features[before],
+                features[after],
+                reading=self.reading,
+                iterations=self.iterations,
+                tol=self.tol,
+            )
+            for before, after in pairwise(self.chain)
         ]
         return torch.stack([constant.reshape(-1) for constant in constants], dim=1)
+
+    @property
+    def _least(self) -> int:
+        """How many samples an estimate needs."""
+        return 1 if self.estimator == "spatial" else 2
+
+    def _require_stages(self) -> None:
+        if self.targets is None:
+            raise RuntimeError(
+                "LiDER knows no stages yet: name them, or let calibrate() find them first."
+            )
 
     # What it adds to the loss
 
@@ -293,7 +305,7 @@ class LiDER(Regularizer):
         for constants in self._watched:
             share = rows / (len(self._watched) * len(constants))
             for name, values in terms.items():
-                target = self.targets.relu() if name == "c_lip" else 0.0
+                target = self.targets.relu().to(constants.device) if name == "c_lip" else 0.0
                 distance = (constants - target).abs().mean(1)
                 values.append(self._weight(name) * share * distance)
         return {name: torch.cat(values) for name, values in terms.items()}
@@ -344,14 +356,15 @@ class LiDER(Regularizer):
         return {f"lider/{name}": term for name, term in terms.items()}
 
     def readings(self) -> dict[str, float]:
-        """λ_k and c_k of every stage, for the log."""
+        """λ_k and c_k of every stage, for the log; nothing before they are known."""
         if self.targets is None or not self.active:
             return {}
-        named = zip(self.chain[1:], self.constants.tolist(), self.targets.tolist(), strict=True)
+        numbers = {"λ": self.constants.tolist(), "c": self.targets.tolist()}
         return {
-            key: value
-            for stage, constant, target in named
-            for key, value in ((f"lider/λ/{stage}", constant), (f"lider/c/{stage}", target))
+            f"lider/{symbol}/{stage}": value
+            for symbol, values in numbers.items()
+            for stage, value in zip(self.chain[1:], values, strict=True)
+            if value == value
         }
 
     def extra_repr(self) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -11,10 +13,11 @@ from torch import Tensor, nn
 
 
 def unwrap(model: nn.Module) -> nn.Module:
-    """The network below DDP (`module`), Fabric (`_forward_module`) and compile (`_orig_mod`)."""
+    """The network below compile (`_orig_mod`), Fabric (`_forward_module`) and DDP (`module`)."""
     for name in ("_orig_mod", "_forward_module", "module"):
         inner = getattr(model, name, None)
-        if isinstance(inner, nn.Module):
+        # A network of many children may well call one of them `module`; a wrapper has no others.
+        if isinstance(inner, nn.Module) and (name != "module" or [*model.children()] == [inner]):
             return unwrap(inner)
     return model
 
@@ -52,42 +55,43 @@ def evaluating(network: nn.Module) -> Iterator[None]:
 def find_stages(network: nn.Module, example: Tensor) -> list[str]:
     """The children that change the feature map, by one look at an example (n, C, H, W).
 
-    Neighbours with equally shaped maps are one stage, named by the last of them. A network with a
-    single such child (say, one big `features`) is looked into one level deeper. Outputs without
-    positions (pooled features, logits) are left out.
+    Neighbours with equally shaped maps are one stage, named by the last of them. Where a single
+    child makes all the maps (say, one big `features`), it is looked into. Outputs without positions
+    (pooled features, logits) and modules that run several times (a shared activation) are left out.
     """
-    parent, prefix = network, ""
+    parent, found = "", list[str]()
     while True:
-        shapes = _map_shapes(network, parent, prefix, example)
-        names = [
-            name
-            for (name, shape), (_, following) in zip(
-                shapes, [*shapes[1:], ("", torch.Size())], strict=True
-            )
-            if shape != following
-        ]
-        only = [child for child in parent.children() if any(True for _ in child.children())]
-        if len(names) > 1 or len(only) != 1:
-            return names
-        prefix += next(name for name, child in parent.named_children() if child is only[0]) + "."
-        parent = only[0]
+        shapes = _map_shapes(network, parent, example)
+        names = [name for name, shape in shapes.items() if shape[1:].numel() > 1]
+        ends = [a for a, b in pairwise(names) if shapes[a] != shapes[b]] + names[-1:]
+        found = ends or found
+        trained = [name for name in shapes if [*network.get_submodule(name).parameters()]]
+        inside = [name for name in _children(network, parent) if _children(network, name)]
+        inside = [name for name in inside if name in shapes] or inside
+        if len(trained) > 1 or len(inside) != 1:
+            return found
+        parent = inside[0]
 
 
-def _map_shapes(
-    network: nn.Module, parent: nn.Module, prefix: str, example: Tensor
-) -> list[tuple[str, torch.Size]]:
-    """Names and shapes (C, H, W) of the feature maps of parent's children, in running order."""
+def _children(network: nn.Module, parent: str) -> list[str]:
+    prefix = f"{parent}." if parent else ""
+    return [prefix + name for name, _ in network.get_submodule(parent).named_children()]
+
+
+def _map_shapes(network: nn.Module, parent: str, example: Tensor) -> dict[str, torch.Size]:
+    """Shapes (C, H, W) of the feature maps of parent's children, by name, in running order."""
     seen: list[tuple[str, torch.Size]] = []
 
     def note(name: str) -> Any:
         def hook(module: nn.Module, args: Any, output: Any) -> None:
-            if isinstance(output, Tensor) and output.dim() == 4 and output.shape[2:].numel() > 1:
+            if isinstance(output, Tensor) and output.dim() == 4:
                 seen.append((name, output.shape[1:]))
 
         return hook
 
     handles = [
-        child.register_forward_hook(note(prefix + name)) for name, child in parent.named_children()
+        network.get_submodule(name).register_forward_hook(note(name))
+        for name in _children(network, parent)
     ]
     try:
         with evaluating(network):
@@ -95,4 +99,5 @@ def _map_shapes(
     finally:
         for handle in handles:
             handle.remove()
-    return seen
+    times = Counter(name for name, _ in seen)
+    return {name: shape for name, shape in seen if times[name] == 1}

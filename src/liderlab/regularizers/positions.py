@@ -1,0 +1,59 @@
+"""Which feature maps the spatial estimate makes sense for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import torch
+
+from .recorder import INPUT
+
+log = logging.getLogger("liderlab")
+
+Shapes = Mapping[str, torch.Size]
+"""(C, H, W) by stage."""
+
+
+def usable(chain: Sequence[str], shapes: Shapes) -> list[str]:
+    """A chain without what gives λ no gradient: maps of one position, an input of one channel."""
+    _check_dimensions(shapes)
+    kept = [
+        name
+        for name in chain
+        if shapes[name][1:].numel() > 1 and not (name == INPUT and shapes[name][0] == 1)
+    ]
+    if len(kept) < 2:
+        raise ValueError("Found fewer than two maps with more than one position: name stages.")
+    return kept
+
+
+def check(chain: Sequence[str], shapes: Shapes) -> None:
+    """Refuse a chain whose λ would be constant for every batch; warn where one has no gradient."""
+    _check_dimensions(shapes)
+    positions = {name: shape[1:].numel() for name, shape in shapes.items()}
+    for before, after in pairwise(chain):
+        if positions[before] == positions[after] == 1:
+            raise ValueError(
+                f"The maps of {before!r} and {after!r} have one position each, so λ between "
+                'them is constantly one: choose earlier stages, or estimator="batch".'
+            )
+        if positions[after] == 1:
+            log.warning("LiDER: no gradient reaches %s through its own λ: it is 1x1.", after)
+        if shapes[before][0] == 1:
+            log.warning(
+                "LiDER: λ between %s and %s has no gradient: %s has one channel, which is ±1 "
+                "when normalised. Choose other stages%s.",
+                *(before, after, before),
+                " or from_input=False" if before == INPUT else "",
+            )
+
+
+def _check_dimensions(shapes: Shapes) -> None:
+    for name, shape in shapes.items():
+        if len(shape) != 3:
+            raise ValueError(
+                f"Expected feature maps (n, C, H, W), but {name!r} gives (n, "
+                f'{", ".join(map(str, shape))}): choose other stages, or estimator="batch".'
+            )

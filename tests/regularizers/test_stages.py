@@ -1,0 +1,182 @@
+"""Which tensors are looked at: wrappers, names, and stages found by looking."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from liderlab.backbones.convnet import ConvNet
+from liderlab.backbones.network import Network
+from liderlab.backbones.resnet import resnet18
+from liderlab.regularizers.stages import evaluating, find_stages, tapped_module, unwrap
+
+
+class ForeignResNet(nn.Module):
+    """Children in the manner of torchvision's ResNets, defined in another order than they run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(16, 5)
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.layer3 = nn.Conv2d(8, 16, 3, stride=2, padding=1)
+        self.conv1 = nn.Conv2d(3, 4, 3, stride=2, padding=1)
+        self.bn1 = nn.BatchNorm2d(4)
+        self.relu = nn.ReLU(inplace=True)
+        self.maxpool = nn.MaxPool2d(2)
+        self.layer1 = nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.ReLU())
+        self.layer2 = nn.Sequential(nn.Conv2d(4, 8, 3, padding=1), nn.ReLU())
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+        x = self.layer3(self.layer2(self.layer1(x)))
+        return self.fc(self.avgpool(x).flatten(1))
+
+
+class FeaturesAndClassifier(nn.Module):
+    """In the manner of VGG: two big Sequentials."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = nn.Sequential(
+            nn.Conv2d(3, 4, 3, padding=1),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(2),
+            nn.Conv2d(4, 8, 3, padding=1),
+            nn.ReLU(inplace=True),
+        )
+        self.avgpool = nn.AdaptiveAvgPool2d(2)
+        self.classifier = nn.Sequential(nn.Linear(32, 8), nn.ReLU(), nn.Linear(8, 5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.classifier(self.avgpool(self.features(x)).flatten(1))
+
+
+class SharedActivation(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 8, 3)
+        self.relu, self.pool = nn.ReLU(), nn.MaxPool2d(2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.pool(self.relu(self.conv2(self.pool(self.relu(self.conv1(x)))))).mean((2, 3))
+
+
+EXAMPLE = torch.rand(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+
+
+def test_stages_are_the_children_that_change_the_map_in_running_order():
+    assert find_stages(ForeignResNet(), EXAMPLE) == ["relu", "layer1", "layer2", "layer3"]
+
+
+def test_a_big_features_is_looked_into():
+    model = FeaturesAndClassifier()
+    assert find_stages(model.features, EXAMPLE) == ["1", "2", "4"]
+    assert find_stages(model, EXAMPLE) == ["features.1", "features.2", "features.4"]
+    tiny = EXAMPLE[..., :2, :2]  # features ends at 1x1, which the pooling blows up to 2x2
+    assert find_stages(model, tiny) == ["features.1"]
+
+
+def test_a_wrapped_backbone_is_looked_into():
+    stages = find_stages(Network(ForeignResNet()), EXAMPLE)
+    assert stages == [f"backbone.{name}" for name in ("relu", "layer1", "layer2", "layer3")]
+
+
+def test_a_module_that_runs_twice_is_no_stage():
+    assert find_stages(SharedActivation(), EXAMPLE) == ["conv1", "conv2"]
+
+
+def test_nothing_is_found_where_there_are_no_maps():
+    assert find_stages(nn.Sequential(nn.Flatten(), nn.Linear(768, 5)), EXAMPLE) == []
+
+
+def test_what_was_found_above_stays_if_nothing_lies_below():
+    class Reshaping(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(256, 16)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.linear(x.flatten(2)).unflatten(2, (4, 4))
+
+    assert find_stages(nn.Sequential(Reshaping()), EXAMPLE) == ["0"]
+
+
+def test_looking_changes_nothing():
+    model = ForeignResNet()
+    model.bn1.eval()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    random_state = torch.get_rng_state()
+    find_stages(model, EXAMPLE)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), random_state)
+    assert not any(module._forward_hooks for module in model.modules())
+    assert model.training
+    assert not model.bn1.training
+
+
+def test_hooks_are_removed_when_the_network_fails():
+    model = ForeignResNet()
+    with pytest.raises(RuntimeError):
+        find_stages(model, torch.zeros(2, 7, 16, 16))
+    assert not any(module._forward_hooks for module in model.modules())
+    assert model.training
+
+
+def test_evaluating_restores_every_mode_also_after_an_error():
+    model = ForeignResNet()
+    model.layer1.eval()
+    modes = [module.training for module in model.modules()]
+    with evaluating(model):
+        assert not any(module.training for module in model.modules())
+        assert not torch.is_grad_enabled()
+    assert [module.training for module in model.modules()] == modes
+    with pytest.raises(RuntimeError), evaluating(model):
+        model(torch.zeros(2, 7, 16, 16))
+    assert [module.training for module in model.modules()] == modes
+    assert torch.is_grad_enabled()
+
+
+# Names
+
+
+def test_own_backbones_name_the_tensor_before_the_relu():
+    model = resnet18(10, (3, 16, 16), width=8)
+    assert tapped_module(model, "stem") is model.bn1
+    assert tapped_module(model, "layer2") is model.layer2[-1].sum
+    assert tapped_module(Network(model), "layer2") is model.layer2[-1].sum
+    small = ConvNet(10, (3, 16, 16), width=4)
+    assert tapped_module(small, "block3") is small.block3
+
+
+def test_any_module_can_be_named():
+    model = resnet18(10, (3, 16, 16), width=8)
+    assert tapped_module(model, "layer1.0.conv1") is model.layer1[0].conv1
+    foreign = ForeignResNet()
+    assert tapped_module(foreign, "layer1") is foreign.layer1
+
+
+def test_an_unknown_name_is_refused_with_what_there_is():
+    with pytest.raises(ValueError, match=r"'layer9'; it has fc, .*layer3, conv1"):
+        tapped_module(ForeignResNet(), "layer9")
+    with pytest.raises(ValueError, match="it has stem, layer1"):
+        tapped_module(resnet18(10, (3, 16, 16), width=8), "layer9")
+
+
+# Wrappers
+
+
+def test_unwrap_finds_the_network_below_wrappers():
+    model = ForeignResNet()
+    assert unwrap(model) is model
+    compiled = torch.compile(model, backend="eager")
+    assert unwrap(compiled) is model
+    assert unwrap(nn.DataParallel(compiled)) is model
+
+
+def test_a_child_called_module_is_no_wrapper_if_it_has_siblings():
+    class Own(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.module, self.head = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)
+
+    own = Own()
+    assert unwrap(own) is own
