@@ -93,7 +93,7 @@ def test_options_reach_the_configuration(lider, tmp_path: Path) -> None:
     [
         ("run --method er_ace", "did you mean 'er-ace'"),
         ("run --benchmark digits", "did you mean 'split-digits'"),
-        ("run --backbone resnet", "did you mean 'resnet18'"),
+        ("run --backbone resnet-18", "did you mean 'resnet18'"),
         ("run --regularizer lidr", "did you mean 'lider'"),
         ("run --buffer -1", "memory.size"),
         ("run --method er --buffer 0", "needs a memory"),

@@ -83,11 +83,10 @@ class Concat:
         parts, places, start = [], [], 0
         for source in self.sources:
             inside = (index >= start) & (index < start + len(source))
-            if inside.any():
-                part = source.rows(index[inside] - start)
-                part.setdefault("slot", torch.full((len(part["y"]),), -1))
-                parts.append(part)
-                places.append(inside.nonzero().squeeze(1))
+            part = source.rows(index[inside] - start)
+            part.setdefault("slot", torch.full((len(part["y"]),), -1))
+            parts.append(part)
+            places.append(inside.nonzero().squeeze(1))
             start += len(source)
         back = torch.cat(places).argsort()
         names = set.intersection(*(set(part) for part in parts))

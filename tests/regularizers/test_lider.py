@@ -270,7 +270,7 @@ def test_parameters_are_the_targets_only_and_state_makes_the_round_trip():
     lider = LiDER(model, STAGES)
     lider.calibrate([images(8, seed=1)])
     assert [name for name, _ in lider.named_parameters()] == ["targets"]
-    assert set(lider.state_dict()) == {"targets", "calibrated"}
+    assert set(lider.state_dict()) == {"targets", "calibrated", "constants"}
     assert not any("targets" in name for name in model.state_dict())
 
     twin = LiDER(network(seed=1).eval(), STAGES)

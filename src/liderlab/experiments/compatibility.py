@@ -8,6 +8,9 @@ one that listens to replay      a method without memory           there is nothi
 one that measures curvature     a method that does not train on   there is no last mode to stay
                                 task after task (joint, gdumb)    close to
 =============================== ================================= =================================
+
+A memory policy that does not choose from the stream (herding) belongs to the methods that choose
+themselves (icarl), and they to it.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import UserError
+from ..memory import POLICIES
 from ..methods import METHODS
 from ..regularizers import REGULARIZERS
 from .config import RunConfig
@@ -24,13 +28,24 @@ from .config import RunConfig
 def check(config: RunConfig) -> None:
     """Refuse what cannot work, in one sentence."""
     method = config.method.name
-    if METHODS[method].facts["rehearsal"] and config.memory.size == 0:
+    if METHODS[method].facts["rehearsal"] and config.memory.size < 2:
         raise UserError(
-            f"{method} rehearses and needs a memory: a buffer of 1 or more, not 0 (--buffer 100)"
+            f"{method} rehearses and needs a memory: a buffer of 2 samples or more, "
+            f"not {config.memory.size} (--buffer 100)"
         )
+    _check_policy(method, config.memory.policy)
     for name, options in config.regularizers.items():
         if reason := why_not(method, name, options):
             raise UserError(reason)
+
+
+def _check_policy(method: str, policy: str | None) -> None:
+    own = METHODS[method].facts["policy"]
+    if policy is None or own is None:
+        return
+    chosen, usual = (POLICIES.entry(name).facts.get("from_stream", True) for name in (policy, own))
+    if chosen != usual:
+        raise UserError(f"{method} cannot use the memory policy {policy!r}: its own is {own!r}")
 
 
 def why_not(method: str, regularizer: str, options: Mapping[str, Any]) -> str | None:

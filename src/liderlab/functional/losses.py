@@ -1,4 +1,6 @@
-"""Losses per row, as the methods combine them."""
+"""Losses per row, as the methods combine them, and what they compare logits with."""
+
+import math
 
 import torch
 import torch.nn.functional as F
@@ -26,3 +28,70 @@ def masked_cross_entropy(logits: Tensor, y: Tensor, allowed: Tensor) -> Tensor:
 def logit_distance(logits: Tensor, stored: Tensor) -> Tensor:
     """Mean squared distance to stored logits, one value per row: (n, c), (n, c) → (n,)."""
     return (logits - stored).square().mean(1)
+
+
+def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """−t log σ(z) − (1 − t) log(1 − σ(z)), the mean over classes: (n, c), (n, c) → (n,)."""
+    return F.binary_cross_entropy_with_logits(logits, targets, reduction="none").mean(1)
+
+
+def incremental_targets(y: Tensor, classes: int, old: Tensor) -> Tensor:
+    """One-hot labels (n, classes) whose first columns are what the old classes used to score.
+
+    >>> incremental_targets(torch.tensor([0, 2]), 3, torch.tensor([[0.9], [0.4]]))
+    tensor([[0.9000, 0.0000, 0.0000],
+            [0.4000, 0.0000, 1.0000]])
+    """
+    return torch.cat([old, F.one_hot(y, classes)[:, old.shape[1] :].to(old.dtype)], 1)
+
+
+def head_margin(logits: Tensor, own: Tensor, other: Tensor, margin: float) -> Tensor:
+    """max(0, m + max_other z − max_own z): what the own head lacks to be ahead by the margin.
+
+    logits: (n, c), own and other: masks (n, c) or (c,) → (n,)
+
+    >>> head_margin(torch.tensor([[1.0, 2.0]]), *torch.eye(2).bool(), margin=0.5)
+    tensor([1.5000])
+    """
+    lowest = torch.finfo(logits.dtype).min
+    own_best = logits.masked_fill(~own, lowest).amax(1)
+    other_best = logits.masked_fill(~other, lowest).amax(1)
+    return (margin + other_best - own_best).relu()
+
+
+def implant_logits(stored: Tensor, new: Tensor, y: Tensor, classes: range, gamma: float) -> Tensor:
+    """Stored logits with those of some classes taken from newer ones (X-DER).
+
+    Where an implanted logit would beat the true class's stored one (and that is positive), all that
+    are implanted in the row are scaled by γ · (true class's logit) / (largest implanted logit).
+    stored, new: (n, c), y: (n,) → (n, c)
+
+    >>> old, new = torch.tensor([[2.0, 0.0, 0.0]]), torch.tensor([[9.0, 4.0, 1.0]])
+    >>> implant_logits(old, new, torch.tensor([0]), range(1, 3), gamma=0.5)
+    tensor([[2.0000, 1.0000, 0.2500]])
+    """
+    if len(classes) == 0:
+        return stored
+    part = new[:, classes.start : classes.stop]
+    true = stored.gather(1, y[:, None])
+    largest = part.amax(1, keepdim=True)
+    beaten = (largest > true) & (true > 0)  # by a negative factor the order would turn round
+    part = torch.where(beaten, gamma * true / largest * part, part)
+    return torch.cat([stored[:, : classes.start], part, stored[:, classes.stop :]], 1)
+
+
+def simplex_vertices(classes: int) -> Tensor:
+    """The corners of a regular simplex, one per class: (classes − 1, classes), columns of length 1.
+
+    Any two are equally far apart: their product is −1/(classes − 1).
+
+    >>> simplex_vertices(2)
+    tensor([[ 1., -1.]])
+    """
+    if classes < 2:
+        raise ValueError(f"Expected at least 2 classes, but got {classes}.")
+    m = classes - 1
+    corner = torch.full((m, 1), (1 - math.sqrt(classes)) / m, dtype=torch.float64)
+    corners = torch.cat([torch.eye(m, dtype=torch.float64), corner], 1)
+    corners = corners - corners.mean(1, keepdim=True)
+    return (corners / corners.norm(dim=0)).float()

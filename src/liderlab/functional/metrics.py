@@ -16,15 +16,16 @@ def final_average_accuracy(matrix: Tensor) -> float:
 def final_forgetting(matrix: Tensor) -> float:
     """FF = 1/(T−1) Σ_{i<T−1} max_{t≤T−2} (a_i^t − a_i^{T−1}).
 
-    The maximum is over the tasks t after which i was measured (t ≥ i).
+    The maximum is over the tasks t ≥ i after which i was measured: what a task scored before its
+    own training cannot be forgotten.
 
     >>> final_forgetting(torch.tensor([[90.0, float("nan")], [60.0, 80.0]]))
     30.0
     """
     earlier, last = matrix[:-1, :-1], matrix[-1, :-1]
-    best = earlier.nan_to_num(nan=-torch.inf).amax(0) if len(earlier) else last
-    best = torch.where(best.isinf(), torch.nan, best)
-    return float((best - last).mean())
+    counts = torch.ones_like(earlier, dtype=torch.bool).tril() & ~earlier.isnan()
+    best = earlier.where(counts, -torch.inf).amax(0) if len(earlier) else last
+    return float((best.where(counts.any(0), torch.nan) - last).mean())
 
 
 def backward_transfer(matrix: Tensor) -> float:

@@ -1,5 +1,8 @@
-"""Who enters a memory, who is drawn from it: odds and choices, vectorised."""
+"""Who enters a memory, who is drawn from it, who is mixed with whom: vectorised."""
 
+import math
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -34,6 +37,15 @@ def keep_last(slots: Tensor) -> Tensor:
     return mask & (slots >= 0)
 
 
+def keep_first(slots: Tensor) -> Tensor:
+    """Mask of the first row for every slot ≥ 0.
+
+    >>> keep_first(torch.tensor([3, -1, 5, 3]))
+    tensor([ True, False,  True, False])
+    """
+    return keep_last(slots.flip(0)).flip(0)
+
+
 def rank_in_class(y: Tensor, key: Tensor) -> Tensor:
     """Each row's rank (0: largest key) among the rows of its class.
 
@@ -60,7 +72,57 @@ def draw_without_replacement(n: int, size: int, generator: torch.Generator) -> T
     # Rejection: draw a few too many, keep the first n different ones in order of appearance.
     while True:
         drawn = torch.randint(size, (2 * n + 8,), generator=generator)
-        flipped = drawn.flip(0)
-        first = keep_last(flipped).flip(0)
+        first = keep_first(drawn)
         if int(first.sum()) >= n:
             return drawn[first][:n]
+
+
+def herding_order(features: Tensor, n: int) -> Tensor:
+    """The n rows of (m, d) whose running mean stays nearest to the mean of all, best first.
+
+        p_k = argmin_x ‖μ − 1/k (φ(x) + Σ_{j<k} φ(p_j))‖      (iCaRL, Algorithm 4; no row twice)
+
+    Every beginning of the order is itself a good choice, so that a set shrinks by its tail.
+
+    >>> herding_order(torch.tensor([[0.0], [1.0], [5.0], [6.0]]), 3)
+    tensor([1, 2, 0])
+    """
+    features = features.double()
+    mean = features.mean(0)
+    # ‖kμ − S − φ‖² = ‖φ‖² − 2 φ·(kμ − S) + what is the same for all rows
+    squares = features.square().sum(1)
+    missing = mean.clone()  # kμ − S: what the next row should bring
+    order = torch.empty(min(n, len(features)), dtype=torch.int64, device=features.device)
+    for k in range(len(order)):
+        best = (squares - 2 * features @ missing).argmin()
+        order[k] = best
+        squares[best] = torch.inf
+        missing += mean - features[best]
+    return order
+
+
+def cutmix(x: Tensor, alpha: float, generator: torch.Generator) -> tuple[Tensor, Tensor, float]:
+    """A box of every image is replaced by that of a partner in the batch (Yun et al., 2019).
+
+    x: (n, C, H, W) → mixed images, each one's partner (n,), and the share λ of its own pixels. The
+    box is the same for all: its area is 1 − λ' for λ' ~ Beta(α, α), its centre uniform, and what
+    lies outside the image is lost, so that λ is counted from the pixels.
+
+    >>> mixed, partner, share = cutmix(torch.rand(4, 3, 8, 8), 1.0, torch.Generator())
+    >>> 0 <= share <= 1 and sorted(partner.tolist()) == [0, 1, 2, 3]
+    True
+    """
+    height, width = x.shape[2:]
+    partner = torch.randperm(len(x), generator=generator)
+    seed = int(torch.randint(2**62, (), generator=generator))
+    side = math.sqrt(1 - np.random.default_rng(seed).beta(alpha, alpha))  # torch draws no Beta
+    row, column = (
+        (torch.rand(2, generator=generator) * torch.tensor([height, width])).long().tolist()
+    )
+    half_height, half_width = int(height * side) // 2, int(width * side) // 2
+    box = torch.zeros(height, width, dtype=torch.bool)
+    rows = slice(max(0, row - half_height), row + half_height)
+    columns = slice(max(0, column - half_width), column + half_width)
+    box[rows, columns] = True
+    partner, box = partner.to(x.device), box.to(x.device)
+    return torch.where(box, x[partner], x), partner, 1 - float(box.double().mean())

@@ -2,6 +2,7 @@
 
 from ..registry import Entry, Registry
 from .memory import Column, Memory
+from .poison import Poison
 
 POLICIES = Registry(
     "memory policy",
@@ -14,7 +15,16 @@ POLICIES = Registry(
             "liderlab.memory.policies:ClassBalanced",
             "equal shares for all classes, a uniform sample within each",
         ),
+        "greedy-balanced": Entry(
+            "liderlab.memory.policies:GreedyBalanced",
+            "equal shares for all classes, first come, first kept within each",
+        ),
+        "herding": Entry(
+            "liderlab.memory.policies:Herding",
+            "exemplars nearest to their class's mean, chosen at the end of a task",
+            {"from_stream": False},
+        ),
     },
 )
 
-__all__ = ["POLICIES", "Column", "Memory"]
+__all__ = ["POLICIES", "Column", "Memory", "Poison"]

@@ -11,13 +11,14 @@ from torch import Tensor
 
 from ..functional.sampling import draw_without_replacement, keep_last
 from ..types import State
+from .poison import Poison
 
 
 @dataclass(frozen=True)
 class Column:
-    """What one value per sample looks like."""
+    """What one value per sample looks like; shape None: that of the image."""
 
-    shape: tuple[int, ...] = ()
+    shape: tuple[int, ...] | None = ()
     dtype: torch.dtype = torch.float32
 
 
@@ -37,8 +38,9 @@ class Policy(Protocol):
 class Memory:
     """`size` slots for samples of the stream: images as uint8, and any further columns.
 
-    Always there: x (image), y (position in the class order), task. A `Source`, so that a fit can
-    train on it like on a task's data.
+    Always there: x (image), y (position in the class order), task; with `poison`, which replaces
+    labels on their way in, also `poisoned`. A method's columns may say otherwise about x (float,
+    where it edits the pixels). A `Source`, so that a fit can train on it like on a task's data.
 
     >>> from liderlab.memory.policies import Reservoir
     >>> memory = Memory(2, (1, 2, 2), {}, Reservoir())
@@ -54,21 +56,25 @@ class Memory:
         image_shape: tuple[int, ...],
         columns: Mapping[str, Column],
         policy: Policy,
+        poison: Poison | None = None,
     ) -> None:
         if size < 0:
             raise ValueError(f"Expected a memory size ≥ 0, but got {size}.")
-        self.size, self.policy = size, policy
+        self.size, self.policy, self.poison = size, policy, poison
         self.seen = 0  # samples ever offered: the reservoir's odds depend on it
         self.filled = 0
         columns = {
-            "x": Column(tuple(image_shape), torch.uint8),
+            "x": Column(None, torch.uint8),
             "y": Column((), torch.int64),
             "task": Column((), torch.int64),
+            **({"poisoned": Column((), torch.bool)} if poison else {}),
             **columns,
             **policy.columns,
         }
         self.data = {
-            name: torch.zeros((size, *column.shape), dtype=column.dtype)
+            name: torch.zeros(
+                (size, *(image_shape if column.shape is None else column.shape)), dtype=column.dtype
+            )
             for name, column in columns.items()
         }
 
@@ -80,7 +86,7 @@ class Memory:
         slots, extra = self.policy.choose(self, rows["y"], generator)
         self.seen += len(slots)
         kept = keep_last(slots)
-        self.update(slots[kept], **{name: v[kept] for name, v in (rows | extra).items()})
+        self._write(slots[kept], {name: v[kept] for name, v in (rows | extra).items()})
         self.filled = max(self.filled, int(slots.max()) + 1) if len(slots) else self.filled
         return torch.where(kept, slots, -1)
 
@@ -88,6 +94,14 @@ class Memory:
         """Overwrite columns of some slots."""
         for name, values in columns.items():
             self.data[name][slots] = values.to(self.data[name].dtype)
+
+    def _write(self, slots: Tensor, rows: Mapping[str, Tensor]) -> None:
+        """New samples: a column that they do not bring starts at zero, not at the old sample's."""
+        if self.poison and rows:
+            labels, poisoned = self.poison(rows["y"], rows["task"])
+            rows = {**rows, "y": labels, "poisoned": poisoned}
+        absent = {name: torch.zeros(()) for name in self.data if name not in rows}
+        self.update(slots, **absent, **rows)
 
     def rebuild(self, keep: Tensor, **new: Tensor) -> None:
         """Keep these slots, in this order, and put new rows behind them."""
@@ -97,7 +111,7 @@ class Memory:
         for column in self.data.values():
             column[: len(keep)] = column[keep]
         self.filled = len(keep) + n_new
-        self.update(torch.arange(len(keep), self.filled), **new)
+        self._write(torch.arange(len(keep), self.filled), new)
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
         """n different filled slots, uniformly; all of them if there are not more."""
@@ -111,9 +125,12 @@ class Memory:
             "seen": self.seen,
             "filled": self.filled,
             "data": {name: column[: self.filled].clone() for name, column in self.data.items()},
+            **({"poison": self.poison.generator.get_state()} if self.poison else {}),
         }
 
     def load_state_dict(self, state: State) -> None:
         self.seen, self.filled = state["seen"], state["filled"]
         for name, column in self.data.items():
             column[: self.filled] = state["data"][name]
+        if self.poison:
+            self.poison.generator.set_state(state["poison"])

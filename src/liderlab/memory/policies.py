@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from ..errors import UserError
 from ..functional.sampling import rank_in_class, reservoir_slots
 from .memory import Column, Memory
 
@@ -25,9 +26,8 @@ class Reservoir:
 class ClassBalanced:
     """Equal shares for all classes, and within a class every sample with the same probability.
 
-    Each sample gets a random key. Kept are the lowest ranks by key within each class, which fills
-    the shares evenly (a class with few samples leaves its room to the others) and makes each
-    class's part the largest keys of all its samples so far: a uniform sample of them.
+    Each sample gets a random key, and the largest keys of each class stay: a uniform sample of all
+    that the class has shown so far.
     """
 
     columns: Mapping[str, Column] = {"key": Column((), torch.float64)}
@@ -35,17 +35,59 @@ class ClassBalanced:
     def choose(
         self, memory: Memory, y: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        stored, n = memory.filled, len(y)
-        key = torch.rand(n, dtype=torch.float64, generator=generator)
-        all_y = torch.cat([memory.data["y"][:stored], y])
-        all_key = torch.cat([memory.data["key"][:stored], key])
-        by_key = all_key.argsort(descending=True)  # breaks ties between classes at random
-        rank = rank_in_class(all_y, all_key)[by_key]
-        kept = by_key[rank.argsort(stable=True)[: memory.size]]
-        stays = torch.zeros(stored + n, dtype=torch.bool)
-        stays[kept] = True
-        free = torch.cat([(~stays[:stored]).nonzero()[:, 0], torch.arange(stored, memory.size)])
-        slots = torch.full((n,), -1)
-        enters = stays[stored:]
-        slots[enters] = free[: int(enters.sum())]
-        return slots, {"key": key}
+        key = torch.rand(len(y), dtype=torch.float64, generator=generator)
+        return _balanced_slots(memory, y, key), {"key": key}
+
+
+class GreedyBalanced:
+    """Equal shares for all classes, and within a class first come, first kept (GDumb).
+
+    A full class takes nothing more; where a new class needs room, the largest class gives up its
+    latest sample. What does not divide evenly goes to those who came first.
+    """
+
+    columns: Mapping[str, Column] = {"key": Column((), torch.float64)}
+
+    def choose(
+        self, memory: Memory, y: Tensor, generator: torch.Generator
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        key = -torch.arange(memory.seen, memory.seen + len(y), dtype=torch.float64)
+        return _balanced_slots(memory, y, key), {"key": key}
+
+
+class Herding:
+    """Exemplars whose mean comes nearest to their class's, chosen when a task has been trained.
+
+    It takes nothing from the stream: the method chooses by features (`herding_order`) and hands
+    over what it chose by `Memory.rebuild`.
+    """
+
+    columns: Mapping[str, Column] = {}
+
+    def choose(
+        self, memory: Memory, y: Tensor, generator: torch.Generator
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        raise UserError(
+            "the herding memory is filled at the end of a task, but this method fills it from the "
+            "stream: choose reservoir, class-balanced or greedy-balanced"
+        )
+
+
+def _balanced_slots(memory: Memory, y: Tensor, key: Tensor) -> Tensor:
+    """Slots for the offered rows such that the lowest ranks by key within each class are stored.
+
+    This fills the shares evenly; a class with few samples leaves its room to the others.
+    """
+    stored, n = memory.filled, len(y)
+    all_y = torch.cat([memory.data["y"][:stored], y])
+    all_key = torch.cat([memory.data["key"][:stored], key])
+    by_key = all_key.argsort(descending=True)  # the larger key wins between equal ranks
+    rank = rank_in_class(all_y, all_key)[by_key]
+    kept = by_key[rank.argsort(stable=True)[: memory.size]]
+    stays = torch.zeros(stored + n, dtype=torch.bool)
+    stays[kept] = True
+    free = torch.cat([(~stays[:stored]).nonzero()[:, 0], torch.arange(stored, memory.size)])
+    slots = torch.full((n,), -1)
+    enters = stays[stored:]
+    slots[enters] = free[: int(enters.sum())]
+    return slots

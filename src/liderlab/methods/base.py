@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from torch import nn
+from torch import Tensor, nn
 
 from ..memory import Column
 from ..types import Batch, Fit, Recipe, Stream, Task, Terms
@@ -34,6 +34,12 @@ class Method(nn.Module, ABC):
     def readout(self, classes: int) -> nn.Module:
         """What stands between the backbone's output and the scores."""
         return nn.Identity()
+
+    def attach(self, network: Network, example: Tensor) -> None:
+        """Meet the network, once, before anything is trained or loaded: room for what it keeps.
+
+        example: a small input, as the network sees it.
+        """
 
     def plan(
         self, task: Task, stream: Stream, recipe: Recipe, epochs: int, memory: Memory

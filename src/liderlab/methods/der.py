@@ -1,4 +1,4 @@
-"""DER++: dark experience replay (Buzzega et al., 2020)."""
+"""DER and DER++: dark experience replay (Buzzega et al., 2020)."""
 
 from __future__ import annotations
 
@@ -42,3 +42,8 @@ class DER(Method):
             terms["replay"] = self.beta * cross_entropy(step.net(replay), replay.y)
         step.store(batch, logits=logits.detach())
         return terms
+
+
+def logits_only(alpha: float = 0.3) -> DER:
+    """DER without the ++: β = 0, stored logits are replayed and labels are not."""
+    return DER(alpha, beta=0.0)

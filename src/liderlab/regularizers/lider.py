@@ -77,6 +77,7 @@ class LiDER(Regularizer):
 
     targets: nn.Parameter | None
     calibrated: Tensor
+    constants: Tensor
 
     def __init__(
         self,
@@ -113,13 +114,13 @@ class LiDER(Regularizer):
         self.learn_targets, self.from_input = learn_targets, from_input
         self.on, self.rows, self.draw = on, rows, draw
         self.stages = None if stages is None else list(stages)
-        self.constants = torch.zeros(0)
         self._checked = False
         self._holder: tuple[nn.Module, ...] = ()
         self._recorder = Recorder()
         self._watched: list[Tensor] = []  # λ per pass: (n, K), or (1, K) for the batch form
         self._last_terms: Terms = {}
         self.register_buffer("calibrated", torch.tensor(False))
+        self.register_buffer("constants", torch.zeros(0))  # state: a resumed log goes on as it was
         self.register_parameter("targets", None)
         if model is not None:
             self.attach(model)

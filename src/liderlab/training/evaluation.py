@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..functional import metrics
+from ..regularizers.stages import evaluating
 from ..types import State, Stream, Task
 
 BATCH = 256
@@ -65,19 +66,16 @@ class Evaluation:
         vars(self).update({name: value.clone() for name, value in state.items()})
 
 
-@torch.no_grad()
 def score(classifier: nn.Module, stream: Stream, task: Task) -> tuple[Tensor, Tensor]:
     """Scores (n, classes) of a task's test images, and their labels (n,)."""
     device = next(classifier.parameters(), torch.zeros(())).device
-    training = classifier.training
-    classifier.eval()
     normalise = stream.transform.sample(1, None)
     scores, labels = [], []
-    for index in torch.arange(len(task.test)).split(BATCH):
-        rows = task.test.rows(index)
-        scores.append(classifier(normalise(rows["x"].to(device))).cpu())
-        labels.append(rows["y"])
-    classifier.train(training)
+    with evaluating(classifier):
+        for index in torch.arange(len(task.test)).split(BATCH):
+            rows = task.test.rows(index)
+            scores.append(classifier(normalise(rows["x"].to(device))).cpu())
+            labels.append(rows["y"])
     return torch.cat(scores), torch.cat(labels)
 
 

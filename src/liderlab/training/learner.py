@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from copy import deepcopy
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -10,12 +13,25 @@ from torch import Tensor, nn
 from ..regularizers.base import Regularizer
 from ..types import Recipe, State, Terms
 
+log = logging.getLogger("liderlab")
+
+
+class NotFinite(ArithmeticError):
+    """A loss or gradient turned NaN or infinite; the network is as it was before that step."""
+
 
 class Learner:
     """Sums the terms, back-propagates, steps. The optimizer is made anew for every fit."""
 
-    def __init__(self, network: nn.Module, method: nn.Module, regularizers: Sequence[Regularizer]):
+    def __init__(
+        self,
+        network: nn.Module,
+        method: nn.Module,
+        regularizers: Sequence[Regularizer],
+        on_nonfinite: Literal["stop", "skip"] = "stop",
+    ) -> None:
         self._modules, self._regularizers = (network, method), regularizers
+        self._on_nonfinite = on_nonfinite
         self._optimizer: torch.optim.Optimizer | None = None
         self._recipe: Recipe | None = None
 
@@ -44,15 +60,30 @@ class Learner:
         if values:
             self._optimizer.zero_grad(set_to_none=True)
             torch.stack(list(values.values())).sum().backward()
-            self._optimizer.step()
+            if (wrong := self._nonfinite(values)) is None:
+                self._optimizer.step()
+            elif self._on_nonfinite == "stop":
+                raise NotFinite(f"the {wrong} is not finite")
+            else:
+                log.warning("skipped a step: the %s is not finite", wrong)
         return {name: value.detach() for name, value in values.items()}
+
+    def _nonfinite(self, values: Terms) -> str | None:
+        """What is NaN or infinite in this step, if anything."""
+        assert self._optimizer is not None
+        groups = self._optimizer.param_groups
+        gradients = [p.grad for group in groups for p in group["params"] if p.grad is not None]
+        if not gradients or bool(torch.stack(torch._foreach_norm(gradients)).sum().isfinite()):
+            return None
+        wrong = [name for name, value in values.items() if not bool(value.isfinite())]
+        return f"loss term {wrong[0]!r}" if wrong else "gradient"
 
     def state_dict(self) -> State:
         return {} if self._optimizer is None else self._optimizer.state_dict()
 
     def load_state_dict(self, state: State) -> None:
         if state and self._optimizer is not None:
-            self._optimizer.load_state_dict(state)
+            self._optimizer.load_state_dict(deepcopy(state))  # torch would share the momentum
 
 
 def _mean(term: Tensor) -> Tensor:

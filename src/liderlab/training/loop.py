@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -30,7 +31,7 @@ from ..methods.base import Method
 from ..regularizers.base import Regularizer
 from ..types import Fit, Recipe, State, Stream, Task, Terms
 from .evaluation import Evaluation
-from .learner import Learner
+from .learner import Learner, NotFinite
 from .randomness import Generators, derive
 from .step import Step
 
@@ -84,6 +85,7 @@ class Loop:
         epochs: int,
         generators: Generators,
         offer: str = "every-epoch",
+        on_nonfinite: Literal["stop", "skip"] = "stop",
     ) -> None:
         self.stream, self.method, self.network, self.memory = stream, method, network, memory
         self.regularizers, self.generators = list(regularizers), generators
@@ -92,8 +94,9 @@ class Loop:
         self.steps = 0
         self._recipe, self._epochs, self._offer = recipe, epochs, offer
         self._device = next(network.parameters()).device
+        method.attach(network, torch.zeros(2, *stream.image_shape, device=self._device))
         self._initial = {name: value.clone() for name, value in network.state_dict().items()}
-        self._learner = Learner(network, method, self.regularizers)
+        self._learner = Learner(network, method, self.regularizers, on_nonfinite)
         self._trained = False  # whether there is anything to evaluate yet
         self._resume: State | None = None
 
@@ -101,10 +104,7 @@ class Loop:
         if self.cursor == Cursor():
             self.evaluation.before_training(self.network, self.stream)
         for task in self.stream.tasks[self.cursor.task :]:
-            recipe = self._recipe
-            for regularizer in self.regularizers:
-                recipe = regularizer.adapt(recipe, task)
-            fits = self.method.plan(task, self.stream, recipe, self._epochs, self.memory)
+            fits = self._plan(task)
             for fit in fits[self.cursor.fit :]:
                 yield from self._run_fit(task, fit, len(fits))
                 self.cursor = Cursor(task.index, self.cursor.fit + 1)
@@ -112,14 +112,30 @@ class Loop:
             self.cursor = Cursor(task.index + 1)
             yield TaskDone(task, self.evaluation)
 
+    def planned_steps(self) -> int:
+        """How many steps the whole run will take, as far as can be told now."""
+        fits = (fit for task in self.stream.tasks for fit in self._plan(task))
+        return sum(fit.epochs * len(_cut(torch.arange(len(fit.data)), fit)) for fit in fits)
+
+    def _plan(self, task: Task) -> list[Fit]:
+        recipe = self._recipe
+        for regularizer in self.regularizers:
+            recipe = regularizer.adapt(recipe, task)
+        return self.method.plan(task, self.stream, recipe, self._epochs, self.memory)
+
     def _run_fit(self, task: Task, fit: Fit, fits: int) -> Iterator[StepDone]:
         self._start_fit(task, fit)
         while self.cursor.epoch < fit.epochs:
             epoch = self.cursor.epoch
             batches = self._shuffled(fit, self.cursor)
             for number in range(self.cursor.batch, len(batches)):
-                self._learner.set_epoch(epoch + number / len(batches))
-                terms = self._train_on(batches[number], self._step(task, fit, epoch))
+                progress = epoch + number / len(batches)
+                self._learner.set_epoch(progress)
+                try:
+                    terms = self._train_on(batches[number], self._step(task, fit, progress))
+                except NotFinite as error:
+                    where = f"in task {task.index + 1}, epoch {epoch + 1}, step {number + 1}"
+                    raise NotFinite(f"{error} {where}") from None
                 self.cursor = replace(self.cursor, batch=number + 1)
                 yield StepDone(task, fit, fits, epoch, number, len(batches), terms)
             self.cursor = replace(self.cursor, epoch=epoch + 1, batch=0)
@@ -129,30 +145,34 @@ class Loop:
         if not begun:
             if fit.restart:
                 self.network.load_state_dict(self._initial)
+            step = self._step(task, fit, 0)
             for regularizer in self.regularizers:
-                regularizer.start(self._step(task, fit, 0))
+                regularizer.start(step)
+            step.finish()
+        optimizer = self._optimizer_state()
         self._learner.start(fit.recipe)
-        if begun and self._resume is not None:
-            self._learner.load_state_dict(self._resume)
+        if begun:
+            self._learner.load_state_dict(optimizer)
         self._resume = None
 
     def _train_on(self, index: Tensor, step: Step) -> Terms:
-        self._seed_dropout()
+        self._seed_dropout("step", self.steps)
         self.network.train()
         augment = self.generators("augment") if step.fit.augment else None
         batch = step.batch(step.fit.data.rows(index), augment)
         terms = self.method.losses(batch, step)
-        for regularizer in self.regularizers:
-            terms = terms | regularizer.losses(step)
+        if terms:  # with nothing to learn there is nothing to regularise
+            for regularizer in self.regularizers:
+                terms = terms | regularizer.losses(step)
         values = self._learner.step(terms)
         step.finish()
         self.steps += 1
         self._trained = self._trained or bool(values)
         return values
 
-    def _seed_dropout(self) -> None:
+    def _seed_dropout(self, *key: object) -> None:
         """Dropout draws from torch's default generators: each step on a seed of its own."""
-        seed = derive(self.generators.seed, "step", self.steps)
+        seed = derive(self.generators.seed, *key)
         torch.default_generator.manual_seed(seed)
         if self._device.type == "cuda":
             torch.cuda.manual_seed_all(seed)
@@ -161,14 +181,12 @@ class Loop:
         """The epoch's batches: an order that depends on nothing but where we are."""
         key = ("order", cursor.task, cursor.fit, cursor.epoch)
         order = torch.randperm(len(fit.data), generator=self.generators.keyed(*key))
-        batches = list(order.split(fit.recipe.batch_size))
-        if len(batches) > 1 and len(batches[-1]) == 1:  # BatchNorm cannot normalise one row
-            batches[-2:] = [torch.cat(batches[-2:])]
-        return batches
+        return _cut(order, fit)
 
     def _end_task(self, task: Task, fits: list[Fit]) -> None:
         fit = fits[-1] if fits else Fit(task.train, 0, self._recipe)
         step = self._step(task, fit, fit.epochs)
+        self._seed_dropout("end of task", task.index)
         if fits:
             self.method.end_task(step)
             for regularizer in self.regularizers:
@@ -178,7 +196,7 @@ class Loop:
             classifier = self.method.classifier(self.network)
             self.evaluation.after_task(classifier, self.stream, task)
 
-    def _step(self, task: Task, fit: Fit, epoch: int) -> Step:
+    def _step(self, task: Task, fit: Fit, epoch: float) -> Step:
         return Step(
             task=task,
             fit=fit,
@@ -193,26 +211,28 @@ class Loop:
         )
 
     def state_dict(self) -> State:
-        """Everything that the rest of the run depends on."""
+        """Everything that the rest of the run depends on, beside its configuration and data."""
         return {
             "cursor": asdict(self.cursor),
             "steps": self.steps,
             "trained": self._trained,
             "network": self.network.state_dict(),
-            "initial": self._initial,
             "method": self.method.state_dict(),
             "regularizers": [r.state_dict() for r in self.regularizers],
-            "optimizer": self._learner.state_dict(),
+            "optimizer": self._optimizer_state(),
             "memory": self.memory.state_dict(),
             "generators": self.generators.state_dict(),
             "evaluation": self.evaluation.state_dict(),
         }
 
+    def _optimizer_state(self) -> State:
+        """What was loaded counts until a fit has taken it up."""
+        return self._learner.state_dict() if self._resume is None else self._resume
+
     def load_state_dict(self, state: State) -> None:
         self.cursor = Cursor(**state["cursor"])
         self.steps, self._trained = state["steps"], state["trained"]
         self.network.load_state_dict(state["network"])
-        self._initial = state["initial"]
         self.method.load_state_dict(state["method"])
         for regularizer, saved in zip(self.regularizers, state["regularizers"], strict=True):
             regularizer.load_state_dict(saved)
@@ -220,3 +240,12 @@ class Loop:
         self.memory.load_state_dict(state["memory"])
         self.generators.load_state_dict(state["generators"])
         self.evaluation.load_state_dict(state["evaluation"])
+
+
+def _cut(order: Tensor, fit: Fit) -> list[Tensor]:
+    """An epoch's rows as batches. A single last row joins them: BatchNorm cannot normalise it."""
+    size = fit.recipe.batch_size
+    batches = list(order.split(size)) if len(order) else []
+    if len(batches) > 1 and len(batches[-1]) == 1 < size:
+        batches[-2:] = [torch.cat(batches[-2:])]
+    return batches

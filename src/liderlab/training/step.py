@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..backbones.network import Network
 from ..functional.sampling import draw_without_replacement
@@ -20,8 +22,9 @@ from .randomness import Generators
 class Step:
     """One step's view of the run.
 
-    task, fit: what is being trained. epoch: within the fit. seen: how many classes have appeared,
-    including the current task's. memory: read it here, change it through `after`.
+    task, fit: what is being trained. epoch: within the fit. lr: the learning rate of this step.
+    seen: how many classes have appeared, including the current task's. memory: read it here, change
+    it through `after`.
     """
 
     def __init__(
@@ -29,7 +32,7 @@ class Step:
         *,
         task: Task,
         fit: Fit,
-        epoch: int,
+        epoch: float,
         stream: Stream,
         network: Network,
         memory: Memory,
@@ -38,28 +41,52 @@ class Step:
         device: torch.device,
         offer: str = "every-epoch",
     ) -> None:
-        self.task, self.fit, self.epoch = task, fit, epoch
+        self.task, self.fit, self.epoch = task, fit, int(epoch)
+        self.lr = fit.recipe.lr * fit.recipe.schedule(epoch)
         self.seen = task.classes.stop
         self.network, self.memory = network, memory
         self._stream, self._regularizers = stream, regularizers
         self._generators, self._device, self._offer = generators, device, offer
         self._after: list[Callable[[], Any]] = []
 
-    def net(self, batch: Batch) -> Tensor:
-        """The door: logits of these rows; every regulariser may listen."""
-        with ExitStack() as listening:
+    def net(self, batch: Batch, *, update_stats: bool = True) -> Tensor:
+        """The door: logits of these rows; every regulariser may listen.
+
+        update_stats: False leaves BatchNorm's running statistics as they are.
+        """
+        with ExitStack() as around:
+            if not update_stats:
+                around.enter_context(frozen_statistics(self.network))
             for regularizer in self._regularizers:
-                listening.enter_context(regularizer.hear(batch, self))
+                around.enter_context(regularizer.hear(batch, self))
             return self.network(batch.x)
+
+    def probe(self, x: Tensor, params: Mapping[str, Tensor] | None = None) -> Tensor:
+        """Logits that nobody hears of: BatchNorm's running statistics stay as they are.
+
+        params: used in place of the network's own, by name.
+        """
+        with frozen_statistics(self.network):
+            return functional_call(self.network, dict(params or {}), (x,))
+
+    def gradient(self, rows: Tensor) -> dict[str, Tensor]:
+        """d(mean of rows)/dθ by parameter name; `.grad` and the graph behind rows stay usable."""
+        params = {n: p for n, p in self.network.named_parameters() if p.requires_grad}
+        gradients = torch.autograd.grad(
+            rows.mean(), list(params.values()), retain_graph=True, materialize_grads=True
+        )
+        return dict(zip(params, gradients, strict=True))
 
     def draw(self, n: int | None = None, generator: torch.Generator | None = None) -> Batch:
         """Rows from memory, augmented: different slots, all of them if n is more. Empty if it is.
 
-        Successive draws are independent.
+        Successive draws are independent. A single row is no batch (BatchNorm cannot normalise it):
+        then, too, the draw is empty.
         """
         generator = generator or self.generator("replay")
         n = self.fit.recipe.replay_size if n is None else n
-        return self.batch(self.memory.rows(self.memory.draw(n, generator)), generator)
+        slots = self.memory.draw(n, generator)
+        return self.batch(self.memory.rows(slots if len(slots) > 1 else slots[:0]), generator)
 
     def store(self, batch: Batch, **columns: Tensor) -> None:
         """Offer the batch to the memory, once the step has been taken."""
@@ -78,6 +105,12 @@ class Step:
         for action in self._after:
             action()
         self._after = []
+
+    @property
+    def task_of(self) -> Tensor:
+        """(classes,) the task of every class."""
+        tasks = [task.index for task in self._stream.tasks for _ in task.classes]
+        return torch.tensor(tasks, device=self._device)
 
     def generator(self, name: str) -> torch.Generator:
         return self._generators(name)
@@ -99,6 +132,18 @@ class Step:
             yield self.batch(data.rows(part), None).x
 
 
-def channels_last(network: nn.Module) -> nn.Module:
-    """The faster layout for convolutions on CPUs (1.1x) and GPUs; no change for other layers."""
-    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+@contextmanager
+def frozen_statistics(network: nn.Module) -> Iterator[None]:
+    """BatchNorm normalises as it would, but its running statistics do not move."""
+    moving = [
+        module
+        for module in network.modules()
+        if isinstance(module, _BatchNorm) and module.track_running_stats and module.training
+    ]
+    for module in moving:
+        module.track_running_stats = False
+    try:
+        yield
+    finally:
+        for module in moving:
+            module.track_running_stats = True

@@ -1,0 +1,41 @@
+"""Wrong labels on purpose: how much does rehearsal suffer from them?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ..errors import UserError
+
+
+class Poison:
+    """Replaces a label with probability p, as the sample enters the memory.
+
+    The new label is uniform over the *other* classes of the sample's task, so that p is the share
+    of wrong labels (a task of one class stays clean). Only the label: stored logits are untouched.
+    It draws from its own generator, so that poisoning shifts no other draw.
+
+    classes: the class positions of every task, in order.
+
+    >>> poison = Poison(1.0, [range(0, 2), range(2, 5)], seed=0)
+    >>> poison(torch.tensor([0, 1]), torch.tensor([0, 0]))
+    (tensor([1, 0]), tensor([True, True]))
+    """
+
+    def __init__(self, probability: float, classes: Sequence[range], seed: int) -> None:
+        if not 0 <= probability <= 1:
+            raise UserError(f"the poisoning probability must be in [0, 1], but is {probability}")
+        self.probability = probability
+        self._first = torch.tensor([task.start for task in classes])
+        self._count = torch.tensor([len(task) for task in classes])
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __call__(self, y: Tensor, task: Tensor) -> tuple[Tensor, Tensor]:
+        """Labels (n,) and where they were replaced (n,)."""
+        hit, which = torch.rand(2, len(y), dtype=torch.float64, generator=self.generator)
+        first, count = self._first[task.long()], self._count[task.long()]
+        poisoned = (hit < self.probability) & (count > 1)
+        away = 1 + (which * (count - 1)).long()  # 1 … count − 1 places on, round the task
+        return torch.where(poisoned, first + (y - first + away) % count, y), poisoned

@@ -1,0 +1,114 @@
+"""GDumb: greedy sampler and dumb learner (Prabhu et al., 2020)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+from ..errors import unknown
+from ..functional.losses import cross_entropy
+from ..functional.sampling import cutmix
+from ..types import Batch, Fit, Recipe, Stream, Task, Terms
+from .base import Method
+
+if TYPE_CHECKING:
+    from ..memory import Memory
+    from ..training.step import Step
+
+COLLECT = "collect"
+
+
+class GDumb(Method):
+    """L = λ · CE(f(x̃), y) + (1 − λ) · CE(f(x̃), y_partner),  x̃: CutMix of memory rows
+
+    The stream only fills the memory, greedily and in equal shares. At its end a network is fitted
+    on the memory alone, from the run's initial weights, with SGD of its own schedule. CutMix takes
+    part in a batch with some probability; without it λ = 1 and x̃ = x.
+
+    Args:
+        fit_epochs: passes over the memory.
+        lr_max, lr_min: between them the learning rate restarts; see `WarmRestarts`.
+        weight_decay: of the fit.
+        cutmix_alpha, cutmix_probability: λ ~ Beta(α, α), for that share of the batches.
+        fit_after: "stream" fits once, at the end; "task" after every task, each time anew.
+    """
+
+    rehearsal = True
+
+    def __init__(
+        self,
+        fit_epochs: int = 250,
+        lr_max: float = 0.05,
+        lr_min: float = 0.0005,
+        weight_decay: float = 1e-6,
+        cutmix_alpha: float = 1.0,
+        cutmix_probability: float = 0.5,
+        fit_after: Literal["stream", "task"] = "stream",
+    ) -> None:
+        super().__init__()
+        if fit_epochs < 1:
+            raise ValueError(f"Expected fit_epochs ≥ 1, but got {fit_epochs}.")
+        if not 0 <= lr_min <= lr_max or lr_max == 0:
+            raise ValueError(f"Expected 0 ≤ lr_min ≤ lr_max > 0, but got {lr_min} and {lr_max}.")
+        if not 0 <= cutmix_probability <= 1:
+            raise ValueError(
+                f"Expected cutmix_probability from 0 to 1, but got {cutmix_probability}."
+            )
+        if cutmix_alpha <= 0 or weight_decay < 0:
+            raise ValueError(
+                "Expected cutmix_alpha > 0 and weight_decay ≥ 0, "
+                f"but got {cutmix_alpha} and {weight_decay}."
+            )
+        if fit_after not in (allowed := ("stream", "task")):
+            raise unknown("fit_after", str(fit_after), allowed)
+        self.fit_epochs, self.fit_after = fit_epochs, fit_after
+        self.lr_max, self.lr_min, self.weight_decay = lr_max, lr_min, weight_decay
+        self.cutmix_alpha, self.cutmix_probability = cutmix_alpha, cutmix_probability
+
+    def plan(
+        self, task: Task, stream: Stream, recipe: Recipe, epochs: int, memory: Memory
+    ) -> list[Fit]:
+        collect = Fit(task.train, 1, recipe, COLLECT, augment=False)
+        if self.fit_after == "stream" and task.index < len(stream.tasks) - 1:
+            return [collect]
+        own = replace(
+            recipe,
+            lr=self.lr_max,
+            momentum=0.9,
+            weight_decay=self.weight_decay,
+            schedule=WarmRestarts(self.lr_min / self.lr_max),
+        )
+        return [collect, Fit(memory, self.fit_epochs, own, "fit", restart=True)]
+
+    def losses(self, batch: Batch, step: Step) -> Terms:
+        if step.fit.name == COLLECT:
+            step.store(batch)
+            return {}
+        generator = step.generator("cutmix")
+        if torch.rand((), generator=generator) >= self.cutmix_probability:
+            return {"memory": cross_entropy(step.net(batch), batch.y)}
+        mixed, partner, share = cutmix(batch.x, self.cutmix_alpha, generator)
+        logits = step.net(batch.replace(x=mixed))
+        own, other = cross_entropy(logits, batch.y), cross_entropy(logits, batch.y[partner])
+        return {"memory": share * own + (1 - share) * other}
+
+
+@dataclass(frozen=True)
+class WarmRestarts:
+    """Cosine from 1 to `lowest`, over 1, 2, 4, … epochs, after one epoch at 0.1; by whole epochs.
+
+    >>> [round(WarmRestarts(0.0)(epoch), 3) for epoch in range(9)]
+    [0.1, 1.0, 1.0, 0.5, 1.0, 0.854, 0.5, 0.146, 1.0]
+    """
+
+    lowest: float
+
+    def __call__(self, epoch: float) -> float:
+        if epoch < 1:
+            return 0.1
+        length = 2 ** (int(epoch).bit_length() - 1)  # the cycle that began at epoch `length`
+        done = int(epoch) / length - 1
+        return self.lowest + (1 - self.lowest) * (1 + math.cos(math.pi * done)) / 2

@@ -1,0 +1,73 @@
+"""GMED: gradient-based memory editing (Jin et al., 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ..functional.losses import cross_entropy
+from ..memory import Column
+from ..types import Batch, Terms
+from .base import Method
+
+if TYPE_CHECKING:
+    from ..training.step import Step
+
+WHITE = 255.0
+
+
+class GMED(Method):
+    """L = CE(f(x), y) + CE(f(x̂'), y'),  x̂' drawn from a reservoir memory and edited first:
+
+        x̂' = x' + α γ^k ∇_x' [ℓ(x', y'; θ⁺) − ℓ(x', y'; θ) − β ℓ(x', y'; θ)]      (Eq. 3)
+
+    ℓ: cross-entropy. θ⁺ = θ − lr · ∇_θ CE(f(x), y): one step on the stream ahead. k: how often the
+    sample has been edited before. The memory keeps what was edited.
+
+    Args:
+        alpha: how far an edit goes, for pixels in 0…1.
+        beta: how much the edit avoids raising the present loss.
+        gamma: how much shorter each further edit of a sample is.
+    """
+
+    rehearsal = True
+
+    def __init__(self, alpha: float = 0.1, beta: float = 0.01, gamma: float = 1.0) -> None:
+        super().__init__()
+        if alpha < 0 or beta < 0:
+            raise ValueError(f"Expected alpha and beta ≥ 0, but got {alpha} and {beta}.")
+        if not 0 <= gamma <= 1:
+            raise ValueError(f"Expected gamma from 0 to 1, but got {gamma}.")
+        self.alpha, self.beta, self.gamma = alpha, beta, gamma
+
+    def columns(self, classes: int) -> Mapping[str, Column]:
+        # Pixels as float: rounded to whole numbers the edits would be lost.
+        return {"x": Column(None), "edits": Column((), torch.int64)}
+
+    def losses(self, batch: Batch, step: Step) -> Terms:
+        stream = cross_entropy(step.net(batch), batch.y)
+        terms = {"stream": stream}
+        if replay := step.draw():
+            edited = self.edited(replay, stream, step)
+            terms["replay"] = cross_entropy(step.net(replay.replace(raw=edited)), replay.y)
+            slots, edits = replay.slot.cpu(), replay.columns["edits"].cpu() + 1
+            step.after(lambda: step.memory.update(slots, x=edited.cpu(), edits=edits))
+        step.store(batch)
+        return terms
+
+    def edited(self, replay: Batch, stream: Tensor, step: Step) -> Tensor:
+        """The replayed pixels, moved uphill on what one step on the stream would make them lose."""
+        gradient = step.gradient(stream)
+        weights = {n: p.detach() for n, p in step.network.named_parameters() if n in gradient}
+        ahead = {name: weight - step.lr * gradient[name] for name, weight in weights.items()}
+        pixels = replay.raw.clone().requires_grad_()
+        x = replay.view(pixels)
+        now = cross_entropy(step.probe(x), replay.y)
+        then = cross_entropy(step.probe(x, ahead), replay.y)
+        (uphill,) = torch.autograd.grad((then - (1 + self.beta) * now).sum(), pixels)
+        stride = self.alpha * self.gamma ** replay.columns["edits"]
+        # A step α ∂/∂p of pixels p in 0…1 is one of 255² α ∂/∂(255 p) in 0…255.
+        return pixels.detach() + WHITE**2 * stride.reshape(-1, 1, 1, 1) * uphill

@@ -1,0 +1,145 @@
+"""iCaRL: incremental classifier and representation learning (Rebuffi et al., 2017)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..errors import UserError
+from ..functional.losses import binary_cross_entropy, incremental_targets
+from ..functional.sampling import herding_order, rank_in_class
+from ..types import Batch, Concat, Fit, Recipe, Source, Stream, Task, Terms
+from .base import Method
+
+if TYPE_CHECKING:
+    from ..backbones.network import Network
+    from ..memory import Memory
+    from ..training.step import Step
+
+BATCH = 256
+
+
+class ICaRL(Method):
+    """L = 1/s Σ_{c<s} BCE(σ(f_c(x)), t_c) + l2 · ‖θ‖²
+
+    x: rows of the task and the exemplars of past ones, in one set. s: classes seen so far.
+    t_c: for the classes of past tasks what the network of the last task's end gave, σ(f*_c(x)); for
+    the current task's the label, one-hot.
+
+    At the end of a task each class has ⌊|M|/s⌋ exemplars: those of past classes lose the tail of
+    their order, those of new classes are herded. An image belongs to the class whose exemplars'
+    mean feature is nearest.
+
+    Args:
+        l2: weight of the sum of squares of all parameters.
+        normalize: features have length 1, for herding and means (and the means again), as in the
+            paper; False takes them as they are.
+    """
+
+    rehearsal = True
+    previous: Network
+    means: Tensor
+    known: Tensor
+
+    def __init__(self, l2: float = 1e-5, normalize: bool = True) -> None:
+        super().__init__()
+        if l2 < 0:
+            raise ValueError(f"Expected l2 ≥ 0, but got {l2}.")
+        self.l2, self.normalize = l2, normalize
+
+    def attach(self, network: Network, example: Tensor) -> None:
+        self.previous = network.frozen_copy()
+        classes, width = self.previous(example).shape[1], self.previous.features(example).shape[1]
+        self.register_buffer("means", example.new_zeros(classes, width))
+        self.register_buffer("known", torch.zeros(classes, dtype=torch.bool, device=example.device))
+
+    def plan(
+        self, task: Task, stream: Stream, recipe: Recipe, epochs: int, memory: Memory
+    ) -> list[Fit]:
+        if memory.size < len(stream.names):
+            raise UserError(
+                f"icarl keeps exemplars of every class and there are {len(stream.names)}: "
+                f"a buffer of that size or more, not {memory.size}"
+            )
+        return [Fit(Concat((task.train, memory)), epochs, recipe)]
+
+    def losses(self, batch: Batch, step: Step) -> Terms:
+        past, seen = step.task.classes.start, step.seen
+        logits = step.net(batch)[:, :seen]
+        old = (
+            self.previous(batch.x)[:, :past].sigmoid() if past else logits.new_zeros(len(batch), 0)
+        )
+        terms = {"bce": binary_cross_entropy(logits, incremental_targets(batch.y, seen, old))}
+        if self.l2 > 0:
+            squares = [p.square().sum() for p in step.network.parameters() if p.requires_grad]
+            terms["l2"] = self.l2 * torch.stack(squares).sum()
+        return terms
+
+    def end_task(self, step: Step) -> None:
+        self.previous.load_state_dict(step.network.state_dict())
+        self.previous.eval()
+        self._choose_exemplars(step)
+        self._take_means(step)
+
+    def _choose_exemplars(self, step: Step) -> None:
+        memory, data = step.memory, step.task.train
+        share = memory.size // step.seen
+        stored = torch.arange(len(memory))
+        kept = stored[rank_in_class(memory.data["y"][stored], -stored) < share]
+        features, y = self._features(data, step)
+        chosen = []
+        for c in step.task.classes:
+            members = (y == c).nonzero()[:, 0]
+            chosen.append(members[herding_order(features[members], share)])
+        rows = data.rows(torch.cat(chosen))
+        memory.rebuild(kept, x=rows["x"], y=rows["y"], task=rows["task"])
+
+    def _take_means(self, step: Step) -> None:
+        features, y = self._features(step.memory, step)
+        self.known.zero_()
+        for c in y.unique():
+            mean = features[y == c].mean(0)
+            self.means[c] = F.normalize(mean, dim=0) if self.normalize else mean
+            self.known[c] = True
+
+    @torch.no_grad()
+    def _features(self, data: Source, step: Step) -> tuple[Tensor, Tensor]:
+        """Features (n, d) by the network as the task left it, in eval mode, and labels (n,)."""
+        features, labels = [torch.zeros(0, self.means.shape[1])], [torch.zeros(0).long()]
+        for index in torch.arange(len(data)).split(BATCH):
+            batch = step.batch(data.rows(index), None)
+            features.append(unit(self.previous.features(batch.x), self.normalize).cpu())
+            labels.append(batch.y.cpu())
+        return torch.cat(features), torch.cat(labels)
+
+    def classifier(self, network: Network) -> nn.Module:
+        return NearestMean(network, self.means, self.known, self.normalize)
+
+
+class NearestMean(nn.Module):
+    """Scores classes by −‖φ(x) − μ_c‖; −∞ where a class has no mean yet.
+
+    means: (c, d). known: (c,) mask.
+    """
+
+    means: Tensor
+    known: Tensor
+
+    def __init__(self, network: Network, means: Tensor, known: Tensor, normalize: bool) -> None:
+        super().__init__()
+        self.network, self.normalize = network, normalize
+        self.register_buffer("means", means)
+        self.register_buffer("known", known)
+
+    def forward(self, x: Tensor) -> Tensor:
+        features = unit(self.network.features(x), self.normalize)
+        # without the shortcut by a matrix product, whose rounding decides between near means
+        distance = torch.cdist(features, self.means, compute_mode="donot_use_mm_for_euclid_dist")
+        return (-distance).masked_fill(~self.known, -torch.inf)
+
+
+def unit(features: Tensor, normalize: bool) -> Tensor:
+    return F.normalize(features) if normalize else features

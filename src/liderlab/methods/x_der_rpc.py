@@ -1,0 +1,152 @@
+"""X-DER with regular polytope classifier: eXtended DER (Boschini et al., 2022)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from ..functional.losses import (
+    cross_entropy,
+    head_margin,
+    implant_logits,
+    logit_distance,
+    simplex_vertices,
+)
+from ..functional.sampling import keep_first
+from ..memory import Column
+from ..types import Batch, Terms
+from .base import Method
+
+if TYPE_CHECKING:
+    from ..training.step import Step
+
+
+class XDER(Method):
+    """L = CE(f_now(x), y) + α · MSE(f(x'), z') + β · CE(f_past(x''), y'') + η · L_future
+
+        L_future = mean of h > 0,   h = m + max f_future(x) − max f_own(x),  over x, x' and x''
+
+    f_now, f_past, f_future: the logits of the current task's classes, of earlier and of later
+    ones; f_own: of the row's own task. x', x'': two independent draws from the memory, passed
+    without updating BatchNorm's statistics; rows drawn twice count once in L_future, which is off
+    in the last task. f = (the network's output but its last) × (a fixed regular simplex).
+
+    z': the logits of the moment when the sample's task ended, kept up to date: a later network's
+    logits for classes that were new to it are implanted, scaled so that they do not beat the true
+    class (`implant_logits`). This happens to all samples at the end of each task, and before that
+    to the ones just drawn, with probability 1/(times drawn in this task).
+
+    Args:
+        alpha, beta: weights of the two replay terms.
+        gamma: how far below the true class's logit implanted ones end.
+        eta, margin: η and m of the constraint on future classes.
+    """
+
+    rehearsal = True
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        beta: float = 0.5,
+        gamma: float = 0.85,
+        eta: float = 0.1,
+        margin: float = 0.3,
+    ) -> None:
+        super().__init__()
+        if min(alpha, beta, gamma, eta) < 0:
+            raise ValueError(
+                "Expected alpha, beta, gamma and eta ≥ 0, "
+                f"but got {alpha}, {beta}, {gamma} and {eta}."
+            )
+        self.alpha, self.beta, self.gamma = alpha, beta, gamma
+        self.eta, self.margin = eta, margin
+
+    def columns(self, classes: int) -> Mapping[str, Column]:
+        return {"logits": Column((classes,)), "draws": Column((), torch.int64)}
+
+    def readout(self, classes: int) -> nn.Module:
+        return Simplex(classes)
+
+    def losses(self, batch: Batch, step: Step) -> Terms:
+        past, seen = step.task.classes.start, step.seen
+        logits = step.net(batch)
+        terms = {"stream": cross_entropy(logits[:, past:seen], batch.y - past)}
+        task = batch.task
+        if (first := step.draw()) and (second := step.draw()):
+            one, two = (step.net(replay, update_stats=False) for replay in (first, second))
+            terms["logits"] = self.alpha * logit_distance(one, first.columns["logits"])
+            terms["replay"] = self.beta * cross_entropy(two[:, :past], second.y)
+            slots = torch.cat([first.slot, second.slot])
+            once = keep_first(slots)
+            output = torch.cat([one, two])[once]
+            step.after(lambda: self._refresh_drawn(slots[once], output.detach(), step))
+            logits = torch.cat([logits, output])
+            task = torch.cat([task, torch.cat([first.task, second.task])[once]])
+        if self.eta > 0 and seen < logits.shape[1]:
+            terms["future"] = self.eta * self._lack(logits, task, step)
+        return terms
+
+    def _lack(self, logits: Tensor, task: Tensor, step: Step) -> Tensor:
+        """h of the rows that violate the constraint."""
+        task_of = step.task_of
+        own, future = task_of == task[:, None], task_of > step.task.index
+        lack = head_margin(logits, own, future, self.margin)
+        return lack[lack > 0]
+
+    def _refresh_drawn(self, slots: Tensor, output: Tensor, step: Step) -> None:
+        slots, output = slots.cpu(), output.cpu()
+        draws = step.memory.data["draws"][slots] + 1
+        step.memory.update(slots, draws=draws)
+        chance = torch.rand(len(slots), generator=step.generator("x-der"))
+        chosen = chance * draws < 1
+        self._implant(slots[chosen], output[chosen], step)
+
+    def _implant(self, slots: Tensor, output: Tensor, step: Step) -> None:
+        """Past samples: the current and later classes are newer than what is stored."""
+        newer = range(step.task.classes.start, output.shape[1])
+        rows = step.memory.rows(slots)
+        logits = implant_logits(rows["logits"], output, rows["y"], newer, self.gamma)
+        step.memory.update(slots, logits=logits)
+
+    def end_task(self, step: Step) -> None:
+        """The memory takes its share of the task, and all stored logits are brought up to date."""
+        memory, task = step.memory, step.task
+        for index in torch.arange(len(task.train)).split(1024):
+            rows = task.train.rows(index)
+            memory.offer(step.generator("memory"), x=rows["x"], y=rows["y"], task=rows["task"])
+        order = memory.draw(len(memory), step.generator("x-der"))
+        new = memory.data["task"][order] == task.index
+        for slots, output in self._outputs(order[new], step):
+            y, older = memory.data["y"][slots], range(task.classes.start)
+            logits = implant_logits(output, output, y, older, self.gamma)
+            memory.update(slots, logits=logits)
+        for slots, output in self._outputs(order, step):
+            past = memory.data["task"][slots] < task.index
+            self._implant(slots[past], output[past], step)
+        memory.update(order, draws=torch.zeros(len(order)))
+
+    def _outputs(self, slots: Tensor, step: Step) -> Iterator[tuple[Tensor, Tensor]]:
+        """Slots and logits of augmented memory rows as in training, in batches of equal size."""
+        parts = math.ceil(len(slots) / step.fit.recipe.replay_size)
+        for part in slots.tensor_split(parts) if parts else ():
+            batch = step.batch(step.memory.rows(part), step.generator("x-der"))
+            with torch.no_grad():
+                output = step.probe(batch.x)
+            yield part, output.cpu()
+
+
+class Simplex(nn.Module):
+    """Fixed scores: how far an output (n, c) reaches, but for its last unit, to each corner."""
+
+    vertices: Tensor
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.register_buffer("vertices", simplex_vertices(classes))
+
+    def forward(self, output: Tensor) -> Tensor:
+        return output[:, :-1] @ self.vertices

@@ -1,0 +1,94 @@
+"""What the curvature regularisers share: the rows they look at when a task has been trained."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import unknown
+from ..functional.curvature import sample_labels
+from ..functional.sampling import draw_without_replacement
+from ..types import Recipe
+from .stages import unwrap
+
+if TYPE_CHECKING:
+    from ..training.step import Step
+
+log = logging.getLogger("liderlab")
+
+Fisher = Literal["empirical", "sampled"]
+BATCH = 64
+
+
+class TaskRows:
+    """Rows of the task just trained, not augmented, with the labels that the Fisher asks for.
+
+    samples: how many of them at most, drawn without replacement; None takes all.
+    fisher: "empirical" gives the true labels, "sampled" draws them from the network's own
+    prediction over the classes seen so far (the Fisher proper, by one draw per row).
+    name: of the generator that all this is drawn with.
+    """
+
+    def __init__(self, name: str, samples: int | None, fisher: Fisher) -> None:
+        if samples is not None and samples < 1:
+            raise ValueError(f"Expected samples ≥ 1 or None, but got {samples}.")
+        if fisher not in (allowed := ("empirical", "sampled")):
+            raise unknown("fisher", str(fisher), allowed)
+        self.name, self.samples, self.fisher = name, samples, fisher
+
+    def count(self, step: Step) -> int:
+        """How many rows `batches` will give."""
+        size = len(step.task.train)
+        return size if self.samples is None else min(self.samples, size)
+
+    def batches(self, step: Step) -> Iterator[tuple[Tensor, Tensor]]:
+        """x: (n, …), y: (n,), batch by batch. Call it with the network in eval mode."""
+        data, generator = step.task.train, step.generator(self.name)
+        index = torch.arange(len(data))
+        if (count := self.count(step)) < len(data):
+            index = draw_without_replacement(count, len(data), generator)
+        for part in index.split(BATCH):
+            batch = step.batch(data.rows(part), None)
+            y = batch.y
+            if self.fisher == "sampled":
+                y = sample_labels(step.network(batch.x)[:, : step.seen], generator)
+            yield batch.x, y
+
+
+def check_penalty(weight: float, gamma: float) -> None:
+    """The ranges of the two numbers that every curvature penalty has."""
+    if weight < 0:
+        raise ValueError(f"Expected weight ≥ 0, but got {weight}.")
+    if not 0 <= gamma <= 1:
+        raise ValueError(f"Expected gamma from 0 to 1, but got {gamma}.")
+
+
+def warn_if_stiff(name: str, weight: float, curvature: float, recipe: Recipe) -> None:
+    """Say so if gradient steps would overshoot the penalty's own minimum ever further.
+
+    SGD with momentum μ is stable on a parabola of curvature below 2(1 + μ)/lr.
+    """
+    bound = 2 * (1 + recipe.momentum) / recipe.lr
+    if weight * curvature > bound:
+        log.warning(
+            "%s: its penalty is too stiff for the learning rate %g, the run may diverge: a weight "
+            "below %.2g would be safe.",
+            name,
+            recipe.lr,
+            bound / curvature,
+        )
+
+
+def trainable(network: nn.Module) -> dict[str, Tensor]:
+    """What of the network is trained, by name."""
+    return {n: p for n, p in unwrap(network).named_parameters() if p.requires_grad}
+
+
+def flat(tensors: Iterable[Tensor]) -> Tensor:
+    """All of them as one long vector."""
+    vectors = [tensor.flatten() for tensor in tensors]
+    return torch.cat(vectors) if vectors else torch.zeros(0)

@@ -1,0 +1,116 @@
+"""sSGD: the stable training regime (Mirzadeh et al., 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..errors import unknown
+from ..types import Recipe, Task
+from .base import Regularizer
+from .stages import find_stages, tapped_module, unwrap
+
+
+class SSGD(Regularizer):
+    r"""Biases training towards wide minima. No loss term: only how the tasks are trained.
+
+        lr_t = lr · decay^t  for task t = 0, 1, …;   dropout;   small batches
+
+    With decay 1, dropout 0 and batch_size None it changes nothing at all.
+
+    Args:
+        decay: of the learning rate, from task to task.
+        dropout: probability with which a number is dropped in training.
+        where: what is dropped: "features", what the last linear layer sees, or "stages", the map of
+            every stage (for this package's backbones: in front of the stage's last ReLU, which
+            is the same as behind it).
+        batch_size: of the stream; None leaves the recipe's. Replay draws keep their own size.
+    """
+
+    def __init__(
+        self,
+        decay: float = 0.9,
+        dropout: float = 0.1,
+        where: Literal["features", "stages"] = "features",
+        batch_size: int | None = None,
+    ) -> None:
+        super().__init__()
+        if not 0 < decay <= 1:
+            raise ValueError(f"Expected decay above 0 and up to 1, but got {decay}.")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"Expected dropout from 0 to below 1, but got {dropout}.")
+        if where not in (allowed := ("features", "stages")):
+            raise unknown("where", str(where), allowed)
+        if batch_size is not None and batch_size < 1:
+            raise ValueError(f"Expected batch_size ≥ 1 or None, but got {batch_size}.")
+        self.decay, self.dropout = decay, dropout
+        self.where, self.batch_size = where, batch_size
+        self._handles: list[Any] = []
+
+    def attach(self, network: nn.Module, example: Tensor | None = None) -> None:
+        """Hook dropout into the network."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        if self.dropout == 0:
+            return
+        inner, drop = unwrap(network), Drop(self.dropout)
+        if self.where == "features":
+            self._handles = [_last_linear(inner).register_forward_pre_hook(drop)]
+        else:  # in front of other hooks: they see what flows on, whoever was attached first
+            self._handles = [
+                tapped_module(inner, stage).register_forward_hook(drop, prepend=True)
+                for stage in _stages(inner, example)
+            ]
+
+    def adapt(self, recipe: Recipe, task: Task) -> Recipe:
+        batch_size = recipe.batch_size if self.batch_size is None else self.batch_size
+        return replace(recipe, lr=recipe.lr * self.decay**task.index, batch_size=batch_size)
+
+    def extra_repr(self) -> str:
+        return (
+            f"decay={self.decay}, dropout={self.dropout}, where={self.where!r}, "
+            f"batch_size={self.batch_size}"
+        )
+
+
+class Drop:
+    """A hook that drops a module's output (before it runs: its input) while it trains.
+
+    Inert when copied or pickled: a copy of the network has no part in the regime.
+    """
+
+    def __init__(self, probability: float) -> None:
+        self.probability = probability
+
+    def __call__(
+        self, module: nn.Module, args: tuple[Tensor, ...], output: Tensor | None = None
+    ) -> Tensor:
+        return F.dropout(args[0] if output is None else output, self.probability, module.training)
+
+    def __reduce__(self) -> tuple[type[Drop], tuple[float]]:
+        return Drop, (0.0,)
+
+
+def _last_linear(network: nn.Module) -> nn.Module:
+    layers = [
+        module
+        for module in network.modules()
+        if isinstance(module, nn.Linear) and module.weight.requires_grad
+    ]
+    if not layers:
+        raise ValueError('Found no linear layer to drop the features of: choose where="stages".')
+    return layers[-1]
+
+
+def _stages(network: nn.Module, example: Tensor | None) -> list[str]:
+    """The backbone's own list, or what a look at an example finds."""
+    if (taps := getattr(network, "taps", None)) is not None:
+        return list(taps)
+    stages = [] if example is None else find_stages(network, example)
+    if not stages:
+        raise ValueError('Found no stages in this network: choose where="features".')
+    return stages

@@ -1,0 +1,255 @@
+"""What must hold for every method, alone and with every regulariser.
+
+The registries say what there is: a new method or regulariser is covered once it has an entry. One
+that needs other options than its defaults here, or that can be switched off by its weight, has a
+line in the tables below.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+
+from liderlab.experiments.compatibility import why_not
+from liderlab.methods import METHODS
+from liderlab.regularizers import REGULARIZERS
+from liderlab.training.loop import Loop, StepDone, TaskDone
+from liderlab.types import Recipe, State
+
+QUICK: dict[str, dict[str, Any]] = {
+    "gdumb": {"fit_epochs": 4},  # 250 by default, for real memories
+}
+TO_LEARN: dict[str, dict[str, Any]] = {
+    "der": {"alpha": 1.0},  # all its replay hangs on this term, and there are few steps
+    "gdumb": {"fit_epochs": 20, "lr_max": 0.1},
+    "x-der-rpc": {"alpha": 0.5, "beta": 1.0},
+    "ssgd": {"dropout": 0.1},  # the network is tiny
+}
+IDENTITY: dict[str, dict[str, Any]] = {
+    "lider": {"alpha": 0.0, "beta": 0.0},
+    "oewc": {"weight": 0.0},
+    "olap": {"weight": 0.0},
+    "ssgd": {"decay": 1.0, "dropout": 0.0},
+}
+NONE = "none"
+
+
+PAIRS = [
+    (method, regularizer)
+    for method in METHODS
+    for regularizer in (NONE, *REGULARIZERS)
+    if regularizer == NONE or why_not(method, regularizer, {}) is None
+]
+every_pair = pytest.mark.parametrize(("method", "regularizer"), PAIRS)
+every_method = pytest.mark.parametrize("method", METHODS)
+
+
+@dataclass
+class Finished:
+    """A run to compare with: what happened, and all that was left in the end."""
+
+    loop: Loop
+    events: list[str]
+    terms: list[State]
+    sizes: list[int]
+    start: dict[str, torch.Tensor]
+    state: State
+
+
+Runs = Callable[..., Loop]
+Reference = Callable[[str, str], Finished]
+
+
+@pytest.fixture(scope="module")
+def new(build: Callable[..., Loop]) -> Runs:
+    """A short run of a pair, not yet begun."""
+
+    def new(method: str, regularizer: str) -> Loop:
+        regularizers = {} if regularizer == NONE else {regularizer: QUICK.get(regularizer, {})}
+        return build(method, regularizers, seed=7, options=QUICK.get(method, {}))
+
+    return new
+
+
+@pytest.fixture(scope="module")
+def reference(new: Runs) -> Reference:
+    """The pair's run without interruption; every pair runs once for all tests."""
+
+    @cache
+    def run(method: str, regularizer: str) -> Finished:
+        loop = new(method, regularizer)
+        events: list[str] = []
+        terms, sizes = [], []
+        start = dict(network_parameters(loop))
+        for event in loop:
+            events.append(name_of(event))
+            start = dict(regularizer_parameters(loop)) | start
+            sizes.append(len(loop.memory))
+            if isinstance(event, StepDone):
+                terms.append(event.terms)
+        return Finished(loop, events, terms, sizes, start, through_file(loop.state_dict()))
+
+    return run
+
+
+def name_of(event: StepDone | TaskDone) -> str:
+    if isinstance(event, TaskDone):
+        return f"task {event.task.index} done"
+    return f"task {event.task.index} {event.fit.name} {event.epoch}.{event.batch}"
+
+
+def network_parameters(loop: Loop) -> Iterator[tuple[str, torch.Tensor]]:
+    """Copies of everything that the network and the method learn."""
+    for owner, module in (("network", loop.network), ("method", loop.method)):
+        for name, parameter in module.named_parameters():
+            if parameter.requires_grad:
+                yield f"{owner}.{name}", parameter.detach().clone()
+
+
+def regularizer_parameters(loop: Loop) -> Iterator[tuple[str, torch.Tensor]]:
+    for i, regularizer in enumerate(loop.regularizers):
+        for group in regularizer.param_groups():
+            for j, parameter in enumerate(group["params"]):
+                yield f"regularizer{i}.{j}", parameter.detach().clone()
+
+
+def through_file(state: State) -> State:
+    """As it comes back from a file that is read without trusting it."""
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    loaded: State = torch.load(file, weights_only=True)
+    return loaded
+
+
+@every_pair
+def test_every_term_is_finite(method: str, regularizer: str, reference: Reference) -> None:
+    run = reference(method, regularizer)
+    learned = [terms for terms in run.terms if terms]
+    assert learned
+    for terms in learned:
+        for name, value in terms.items():
+            assert value.dim() == 0, name
+            assert not value.requires_grad, name
+            assert value.isfinite(), name
+
+
+@pytest.fixture(scope="module")
+def learned(build: Callable[..., Loop]) -> Callable[[str, str], float]:
+    """Average accuracy over all classes, after a run that is long enough to learn something."""
+    recipe = Recipe(lr=0.1, batch_size=8, replay_size=16)
+
+    @cache
+    def run(method: str, regularizer: str) -> float:
+        regularizers = {} if regularizer == NONE else {regularizer: TO_LEARN.get(regularizer, {})}
+        options = TO_LEARN.get(method, {})
+        loop = build(
+            method, regularizers, options=options, width=16, size=30, epochs=8, recipe=recipe
+        )
+        for _ in loop:
+            pass
+        return float(loop.evaluation.class_incremental[-1].mean())
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("method", "regularizer"), [(m, r) for m, r in PAIRS if r == NONE or m == "er"]
+)
+def test_it_learns(method: str, regularizer: str, learned: Callable[[str, str], float]) -> None:
+    """Better than chance; with rehearsal, or with all the data, also than training without it."""
+    floor = 100 / 6 if method == "finetune" else learned("finetune", NONE)
+    assert learned(method, regularizer) > floor + 10  # of 48 test images, five more
+
+
+@every_pair
+def test_every_learnable_moves(method: str, regularizer: str, reference: Reference) -> None:
+    run = reference(method, regularizer)
+    end = dict(network_parameters(run.loop)) | dict(regularizer_parameters(run.loop))
+    assert end.keys() == run.start.keys()
+    still = [name for name, value in end.items() if torch.equal(value, run.start[name])]
+    assert not still
+
+
+@every_pair
+def test_the_memory_never_exceeds_its_size(
+    method: str, regularizer: str, reference: Reference
+) -> None:
+    run = reference(method, regularizer)
+    memory = run.loop.memory
+    assert max(run.sizes) <= memory.size
+    assert all(len(column) == memory.size for column in memory.data.values())
+    if METHODS[method].facts["rehearsal"]:
+        assert len(memory) > memory.size - len(run.loop.stream.names)  # and it is used
+        labels = memory.data["y"][: len(memory)]
+        assert ((labels >= 0) & (labels < len(run.loop.stream.names))).all()
+    else:
+        assert memory.size == 0
+
+
+@every_method
+def test_the_same_run_again_is_the_same_to_the_bit(
+    method: str, new: Runs, reference: Reference, differences: Callable[..., list[str]]
+) -> None:
+    torch.manual_seed(12345)  # whatever state torch's own generator happens to be in
+    loop = new(method, NONE)
+    events = [name_of(event) for event in loop]
+    expected = reference(method, NONE)
+    assert events == expected.events
+    assert not differences(through_file(loop.state_dict()), expected.state)
+
+
+@every_pair
+def test_it_resumes_to_the_bit_wherever_it_is_left(
+    method: str,
+    regularizer: str,
+    new: Runs,
+    reference: Reference,
+    differences: Callable[..., list[str]],
+) -> None:
+    """Left after every fifth event and after every task, and taken up by new objects each time.
+
+    (The uninterrupted run beside it also shows that the same run again is the same.)
+    """
+    loop = new(method, regularizer)
+    events: list[str] = []
+    while True:
+        for event in loop:
+            events.append(name_of(event))
+            if len(events) % 5 == 0 or isinstance(event, TaskDone):
+                break
+        else:
+            break
+        state = through_file(loop.state_dict())
+        loop = new(method, regularizer)
+        torch.manual_seed(len(events))
+        loop.load_state_dict(state)
+        assert not differences(loop.state_dict(), state)
+    expected = reference(method, regularizer)
+    assert events == expected.events
+    assert not differences(through_file(loop.state_dict()), expected.state)
+
+
+@every_method
+def test_regularizers_at_zero_weight_leave_the_method_as_it_was(
+    method: str,
+    build: Callable[..., Loop],
+    reference: Reference,
+    differences: Callable[..., list[str]],
+) -> None:
+    """Weights, memory, generators, accuracies: nothing tells the run from one without them."""
+    loop = build(method, IDENTITY, seed=7, options=QUICK.get(method, {}))
+    events = [name_of(event) for event in loop]
+    expected = reference(method, NONE)
+    assert events == expected.events
+    state = through_file(loop.state_dict())
+    own = ("regularizers", "optimizer")
+    for part in (name for name in state if name not in own):
+        assert not differences(state[part], expected.state[part]), part
+    assert not differences(state["optimizer"]["state"], expected.state["optimizer"]["state"])

@@ -1,0 +1,115 @@
+"""What the tests share: a tiny stream, and runs built from names as a user would name them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import settings
+
+from liderlab.backbones import BACKBONES
+from liderlab.backbones.network import Network, in_fast_layout
+from liderlab.memory import POLICIES, Memory
+from liderlab.methods import METHODS
+from liderlab.regularizers import REGULARIZERS
+from liderlab.streams.augment import Augment
+from liderlab.streams.split import Images, SplitStream, split
+from liderlab.training.loop import Loop
+from liderlab.training.randomness import Generators, derive
+from liderlab.types import Recipe
+
+torch.set_num_threads(1)
+settings.register_profile("steady", deadline=None, derandomize=True, database=None, max_examples=60)
+settings.load_profile("steady")  # the same examples every time, on machines of any speed
+
+Options = Mapping[str, Any]
+NO_OPTIONS: Options = {}
+
+
+@pytest.fixture(scope="session")
+def stream() -> SplitStream:
+    """Three tasks of two classes: a colour each, in noise; learned within a few steps."""
+    generator = torch.Generator().manual_seed(0)
+    colours = torch.cartesian_prod(*[torch.tensor([60.0, 195.0])] * 3)[1:7]
+
+    def images(per_class: int) -> Images:
+        y = torch.arange(6).repeat_interleave(per_class)
+        noise = 25 * torch.randn(len(y), 3, 8, 8, generator=generator)
+        return Images((colours[y][:, :, None, None] + noise).clamp(0, 255).to(torch.uint8), y)
+
+    transform = Augment([0.5] * 3, [0.25] * 3, padding=1, flip=True)
+    return split(images(12), images(8), 3, transform=transform)
+
+
+@pytest.fixture(scope="session")
+def build(stream: SplitStream) -> Callable[..., Loop]:
+    """Builds a loop from names, ready to run: the same arguments give the same run."""
+
+    def build(
+        method: str = "er",
+        regularizers: Mapping[str, Options] = NO_OPTIONS,
+        *,
+        seed: int = 0,
+        options: Options = NO_OPTIONS,
+        stream: SplitStream = stream,
+        backbone: str = "convnet-small",
+        width: int = 8,
+        policy: str | None = None,
+        size: int = 18,
+        epochs: int = 2,
+        recipe: Recipe | None = None,
+        offer: str = "every-epoch",
+    ) -> Loop:
+        entry, classes = METHODS.entry(method), len(stream.names)
+        with torch.random.fork_rng():
+            torch.manual_seed(derive(seed, "initial weights"))
+            chosen = entry.load()(**options)
+            body = BACKBONES.load(backbone)(classes, stream.image_shape, width=width)
+            network = Network(body, chosen.readout(classes))
+        network = in_fast_layout(network)
+        attached = [REGULARIZERS.load(name)(**given) for name, given in regularizers.items()]
+        for regularizer in attached:
+            regularizer.attach(network, torch.zeros(2, *stream.image_shape))
+        policy = policy or entry.facts["policy"] or "reservoir"
+        memory = Memory(
+            size if chosen.rehearsal else 0,
+            stream.image_shape,
+            chosen.columns(classes),
+            POLICIES.load(policy)(),
+        )
+        return Loop(
+            stream=stream,
+            method=chosen,
+            network=network,
+            memory=memory,
+            regularizers=attached,
+            recipe=recipe or Recipe(lr=0.1, momentum=0.5, batch_size=8, replay_size=8),
+            epochs=epochs,
+            generators=Generators(seed),
+            offer=offer,
+        )
+
+    return build
+
+
+def differences(a: Any, b: Any, path: str = "") -> list[str]:
+    """The places where two nested states are not equal to the bit (NaN equals NaN)."""
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        same = a.dtype == b.dtype and a.shape == b.shape
+        same = same and torch.equal(a.nan_to_num(nan=0.0), b.nan_to_num(nan=0.0))
+        return [] if same and torch.equal(a.isnan(), b.isnan()) else [path]
+    if isinstance(a, Mapping) and isinstance(b, Mapping) and a.keys() == b.keys():
+        return [place for key in a for place in differences(a[key], b[key], f"{path}/{key}")]
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple) and len(a) == len(b):
+        pairs = enumerate(zip(a, b, strict=True))
+        return [place for i, (x, y) in pairs for place in differences(x, y, f"{path}/{i}")]
+    both_nan = isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b)
+    return [] if both_nan or (type(a) is type(b) and a == b) else [path]
+
+
+@pytest.fixture(scope="session", name="differences")
+def differences_fixture() -> Callable[[Any, Any], list[str]]:
+    return differences

@@ -1,0 +1,90 @@
+"""The metrics on matrices worked out by hand, and on random ones against the printed sums."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from liderlab.functional import metrics
+
+NAN = math.nan
+
+# After task 0, 1, 2 (rows) on task 0, 1, 2 (columns), in percent.
+SEEN_ONLY = torch.tensor(
+    [[90.0, NAN, NAN], [70.0, 80.0, NAN], [50.0, 85.0, 60.0]], dtype=torch.float64
+)
+ONE_AHEAD = torch.tensor(
+    [[90.0, 55.0, NAN], [70.0, 80.0, 40.0], [50.0, 85.0, 60.0]], dtype=torch.float64
+)
+JOINT = torch.tensor([[NAN] * 3, [NAN] * 3, [95.0, 90.0, 91.0]], dtype=torch.float64)
+
+
+def test_final_average_accuracy_is_the_mean_of_the_last_row() -> None:
+    assert metrics.final_average_accuracy(SEEN_ONLY) == pytest.approx((50 + 85 + 60) / 3)
+
+
+def test_final_forgetting_counts_from_the_best_accuracy_before_the_last_task() -> None:
+    # Task 0: 90 at best, 50 at the end. Task 1: 80 → 85, negative forgetting. Task 2 is the last.
+    assert metrics.final_forgetting(SEEN_ONLY) == pytest.approx(((90 - 50) + (80 - 85)) / 2)
+
+
+def test_what_a_task_scored_before_it_was_trained_cannot_be_forgotten() -> None:
+    lucky = ONE_AHEAD.clone()
+    lucky[0, 1] = 99.0  # task 1 before its own training
+    assert metrics.final_forgetting(lucky) == metrics.final_forgetting(SEEN_ONLY)
+
+
+def test_backward_transfer_counts_from_the_diagonal() -> None:
+    assert metrics.backward_transfer(SEEN_ONLY) == pytest.approx(((50 - 90) + (85 - 80)) / 2)
+
+
+def test_forward_transfer_looks_one_task_ahead() -> None:
+    untrained = torch.tensor([48.0, 50.0, 45.0], dtype=torch.float64)
+    expected = ((55 - 50) + (40 - 45)) / 2
+    assert metrics.forward_transfer(ONE_AHEAD, untrained) == pytest.approx(expected)
+    untrained[1] = 40.0
+    assert metrics.forward_transfer(ONE_AHEAD, untrained) == pytest.approx(expected + 5)
+
+
+@pytest.mark.parametrize("matrix", [SEEN_ONLY, ONE_AHEAD])
+def test_average_incremental_accuracy_averages_over_the_tasks_seen(matrix: Tensor) -> None:
+    expected = (90 + (70 + 80) / 2 + (50 + 85 + 60) / 3) / 3
+    assert metrics.average_incremental_accuracy(matrix) == pytest.approx(expected)
+
+
+def test_a_method_that_trains_at_the_end_has_a_final_accuracy_and_nothing_else() -> None:
+    assert metrics.final_average_accuracy(JOINT) == pytest.approx(92)
+    assert math.isnan(metrics.final_forgetting(JOINT))
+    assert math.isnan(metrics.backward_transfer(JOINT))
+    assert math.isnan(metrics.average_incremental_accuracy(JOINT))
+    assert math.isnan(metrics.forward_transfer(JOINT, torch.zeros(3, dtype=torch.float64)))
+
+
+def test_one_task_cannot_be_forgotten() -> None:
+    matrix = torch.tensor([[80.0]])
+    assert metrics.final_average_accuracy(matrix) == 80
+    assert metrics.average_incremental_accuracy(matrix) == 80
+    assert math.isnan(metrics.final_forgetting(matrix))
+    assert math.isnan(metrics.backward_transfer(matrix))
+    assert math.isnan(metrics.forward_transfer(matrix, torch.zeros(1)))
+
+
+def test_a_forgotten_zero_is_still_a_number() -> None:
+    matrix = torch.tensor([[0.0, NAN], [0.0, 100.0]])
+    assert metrics.final_forgetting(matrix) == 0
+
+
+@pytest.mark.parametrize("tasks", [2, 5, 10])
+def test_all_metrics_against_their_sums(tasks: int) -> None:
+    a = 100 * torch.rand(tasks, tasks, dtype=torch.float64, generator=torch.Generator())
+    b = 100 * torch.rand(tasks, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    last, before = tasks - 1, range(tasks - 1)
+    forgetting = sum(max(a[t, i] - a[last, i] for t in range(i, last)) for i in before) / last
+    backward = sum(a[last, i] - a[i, i] for i in before) / last
+    forward = sum(a[i - 1, i] - b[i] for i in range(1, tasks)) / last
+    incremental = sum(sum(a[t, : t + 1]) / (t + 1) for t in range(tasks)) / tasks
+    assert metrics.final_forgetting(a) == pytest.approx(float(forgetting))
+    assert metrics.backward_transfer(a) == pytest.approx(float(backward))
+    assert metrics.forward_transfer(a, b) == pytest.approx(float(forward))
+    assert metrics.average_incremental_accuracy(a) == pytest.approx(float(incremental))

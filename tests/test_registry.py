@@ -1,0 +1,79 @@
+"""What is listed exists, says what the others need to know, and answers a wrong name."""
+
+import inspect
+
+import pytest
+from torch import nn
+
+from liderlab.backbones import BACKBONES
+from liderlab.errors import UserError
+from liderlab.memory import POLICIES
+from liderlab.methods import METHODS
+from liderlab.methods.base import Method
+from liderlab.registry import Entry, Registry
+from liderlab.regularizers import REGULARIZERS
+from liderlab.regularizers.base import Regularizer
+from liderlab.streams import BENCHMARKS
+
+REGISTRIES = [BACKBONES, BENCHMARKS, METHODS, POLICIES, REGULARIZERS]
+ENTRIES = [(registry, name) for registry in REGISTRIES for name in registry]
+
+
+@pytest.mark.parametrize(
+    ("registry", "name"), ENTRIES, ids=[f"{registry.kind}-{name}" for registry, name in ENTRIES]
+)
+def test_every_entry_stands_for_something(registry: Registry, name: str) -> None:
+    entry = registry.entry(name)
+    assert callable(entry.load())
+    assert entry.summary
+    assert entry.summary == entry.summary.strip().rstrip(".")
+    assert len(entry.summary) <= 80  # fits a line of a listing
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_methods_facts_are_those_of_its_class(name: str) -> None:
+    method, facts = METHODS.load(name)(), METHODS[name].facts
+    assert isinstance(method, Method)
+    assert facts["rehearsal"] == method.rehearsal
+    assert (facts["policy"] in POLICIES) if method.rehearsal else facts["policy"] is None
+
+
+@pytest.mark.parametrize("name", REGULARIZERS)
+def test_a_regularizer_needs_no_argument_and_says_whether_it_needs_memory(name: str) -> None:
+    assert isinstance(REGULARIZERS.load(name)(), Regularizer)
+    assert isinstance(REGULARIZERS[name].facts["needs_memory"], bool)
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_a_backbone_is_made_from_classes_and_image_shape(name: str) -> None:
+    assert isinstance(BACKBONES.load(name)(3, (3, 8, 8), width=2), nn.Module)
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_takes_tasks_and_a_class_order(name: str) -> None:
+    parameters = inspect.signature(BENCHMARKS.load(name)).parameters
+    assert {"tasks", "class_order"} <= parameters.keys()
+    assert {"classes", "tasks", "image", "defaults"} <= BENCHMARKS[name].facts.keys()
+
+
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
+def test_a_wrong_name_is_answered_with_the_names_there_are(registry: Registry) -> None:
+    nearly = next(iter(registry)) + "x"
+    with pytest.raises(UserError) as error:
+        registry.load(nearly)
+    message = str(error.value)
+    assert f"unknown {registry.kind} {nearly!r}" in message
+    assert f"did you mean '{next(iter(registry))}'?" in message
+    assert all(name in message for name in registry)
+
+
+def test_a_name_like_no_other_gets_no_hint() -> None:
+    with pytest.raises(UserError) as error:
+        METHODS.load("qqqqqqqqqqqq")
+    assert "did you mean" not in str(error.value)
+
+
+def test_an_entry_may_hold_the_thing_itself() -> None:
+    registry = Registry("tool", {"max": Entry(max, "the largest"), "e": Entry("math:exp", "eˣ")})
+    assert registry.load("max") is max
+    assert registry.load("e")(0) == 1

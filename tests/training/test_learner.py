@@ -1,0 +1,155 @@
+"""One step, by hand, in float64."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from liderlab.regularizers.base import Regularizer
+from liderlab.training.learner import Learner
+from liderlab.types import MultiStep, Recipe
+
+
+class Weights(nn.Module):
+    def __init__(self, *values: float) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.tensor(values, dtype=torch.float64))
+
+
+class Target(Regularizer):
+    """A regulariser that learns something of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.c = nn.Parameter(torch.tensor([3.0], dtype=torch.float64))
+
+    def param_groups(self) -> list[dict[str, Any]]:
+        return [{"params": [self.c], "weight_decay": 0.0}]
+
+
+def learner(*modules: Any, **recipe: Any) -> Learner:
+    network, method, *regularizers = modules
+    made = Learner(network, method, regularizers)
+    made.start(Recipe(**({"lr": 0.1} | recipe)))
+    return made
+
+
+def test_rows_are_averaged_and_scalars_added_as_they_are() -> None:
+    network, method = Weights(1.0, 2.0), Weights(5.0)
+    made = learner(network, method)
+    x = torch.tensor([3.0, 5.0, 10.0], dtype=torch.float64)
+    values = made.step(
+        {
+            "rows": x * network.w[0],  # mean: 6 w₀
+            "scalar": 4 * network.w[1],
+            "method": method.w.sum() * 2,
+        }
+    )
+    assert {name: value.item() for name, value in values.items()} == {
+        "rows": 6.0,
+        "scalar": 8.0,
+        "method": 10.0,
+    }
+    assert not any(value.requires_grad for value in values.values())
+    assert network.w.tolist() == pytest.approx([1 - 0.1 * 6, 2 - 0.1 * 4])
+    assert method.w.tolist() == pytest.approx([5 - 0.1 * 2])
+
+
+def test_a_term_without_rows_counts_nothing() -> None:
+    network = Weights(1.0)
+    values = learner(network, nn.Module()).step(
+        {"some": 2 * network.w, "none": network.w[torch.zeros(0, dtype=torch.int64)]}
+    )
+    assert values["none"] == 0
+    assert network.w.tolist() == pytest.approx([1 - 0.2])
+
+
+def test_without_terms_there_is_no_step() -> None:
+    network = Weights(1.0)
+    made = learner(network, nn.Module(), momentum=0.9, weight_decay=0.5)
+    made.step({"loss": network.w.sum()})
+    before = network.w.clone()
+    assert made.step({}) == {}
+    assert torch.equal(network.w, before)  # neither decay nor momentum
+
+
+def test_momentum_and_decay_are_sgds() -> None:
+    network = Weights(1.0)
+    made = learner(network, nn.Module(), momentum=0.5, weight_decay=0.2)
+    w, velocity = 1.0, None
+    for _ in range(4):
+        made.step({"loss": 3 * network.w.square()})
+        gradient = 6 * w + 0.2 * w
+        velocity = gradient if velocity is None else 0.5 * velocity + gradient
+        w -= 0.1 * velocity
+    assert network.w.item() == pytest.approx(w)
+
+
+def test_what_regularizers_learn_is_stepped_in_their_own_group() -> None:
+    network, target = Weights(1.0), Target()
+    made = learner(network, nn.Module(), target, weight_decay=1.0)
+    made.step({"loss": network.w.sum() + 2 * target.c.sum()})
+    assert network.w.item() == pytest.approx(1 - 0.1 * (1 + 1.0))
+    assert target.c.item() == pytest.approx(3 - 0.1 * 2)  # no decay there
+    made.step({"loss": network.w.sum()})
+    assert target.c.item() == pytest.approx(3 - 0.1 * 2)  # not in the loss: not moved
+
+
+def test_an_idle_regularizer_leaves_the_networks_steps_as_they_are() -> None:
+    one, other = Weights(1.0, -2.0), Weights(1.0, -2.0)
+    alone, joined = (
+        learner(one, nn.Module(), momentum=0.9),
+        learner(other, nn.Module(), Target(), momentum=0.9),
+    )
+    for _ in range(5):
+        alone.step({"loss": one.w.pow(4)})
+        joined.step({"loss": other.w.pow(4)})
+    assert torch.equal(one.w, other.w)
+
+
+def test_parameters_that_are_frozen_stay() -> None:
+    network, method = Weights(1.0), Weights(2.0)
+    method.w.requires_grad_(False)
+    learner(network, method, weight_decay=1.0).step({"loss": network.w.sum() * method.w.sum()})
+    assert method.w.item() == 2.0
+
+
+@pytest.mark.parametrize(
+    ("epoch", "factor"), [(0, 1), (1.99, 1), (2, 0.1), (2.5, 0.1), (3, 0.01), (50, 0.01)]
+)
+def test_the_learning_rate_is_a_function_of_the_epoch(epoch: float, factor: float) -> None:
+    network, target = Weights(1.0), Target()
+    made = learner(network, nn.Module(), target, lr=0.2, schedule=MultiStep((2, 3), 0.1))
+    made.set_epoch(epoch)
+    made.step({"loss": network.w.sum() + target.c.sum()})
+    assert network.w.item() == pytest.approx(1 - 0.2 * factor)
+    assert target.c.item() == pytest.approx(3 - 0.2 * factor)
+
+
+def run(made: Learner, network: Weights, steps: int) -> Tensor:
+    for _ in range(steps):
+        made.step({"loss": network.w.pow(4).sum()})
+    return network.w.detach().clone()
+
+
+def test_state_carries_the_momentum_over() -> None:
+    network = Weights(1.0, 2.0)
+    made = learner(network, nn.Module(), momentum=0.9, lr=0.01)
+    run(made, network, 3)
+    state = made.state_dict()
+    other = Weights(*network.w.tolist())
+    again = learner(other, nn.Module(), momentum=0.9, lr=0.01)
+    again.load_state_dict(state)
+    expected = run(made, network, 3)
+    assert torch.equal(run(again, other, 3), expected)  # also: nothing was shared between them
+
+
+def test_a_new_fit_begins_without_momentum() -> None:
+    network = Weights(1.0)
+    made = learner(network, nn.Module(), momentum=0.9)
+    run(made, network, 3)
+    made.start(Recipe(lr=0.1, momentum=0.9))
+    before = network.w.item()
+    made.step({"loss": network.w.sum()})
+    assert network.w.item() == pytest.approx(before - 0.1)
