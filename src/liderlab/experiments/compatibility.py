@@ -5,8 +5,8 @@ regulariser                     with                              why not
 =============================== ================================= =================================
 one that listens to replay      a method without memory           there is nothing to hear (LiDER on
                                                                   the stream is fine)
-one that measures curvature     a method that does not train on   there is no last mode to stay
-                                task after task (joint, gdumb)    close to
+one that works from task to     a method that does not train on   there is no last task to stay
+task (oewc, olap, ssgd)         task after task (joint, gdumb)    close to, or to slow down after
 =============================== ================================= =================================
 
 A memory policy that does not choose from the stream (herding) belongs to the methods that choose
@@ -65,9 +65,9 @@ def why_not(method: str, regularizer: str, options: Mapping[str, Any]) -> str | 
             f"{regularizer} listens to replayed samples and {method} has no memory: choose a "
             f"method that rehearses ({', '.join(rehearsing)}), or --{regularizer}-on stream"
         )
-    if facts.get("curvature") and not method_facts.get("task_by_task", True):
+    if facts.get("task_by_task") and not method_facts.get("task_by_task", True):
         return (
-            f"{regularizer} keeps the network close to where the last task left it, and {method} "
-            "does not train task by task: choose another method or regularizer"
+            f"{regularizer} works from task to task, and {method} does not train task by task: "
+            "choose another method or regularizer"
         )
     return None

@@ -11,14 +11,22 @@ from pydantic import ConfigDict, ValidationError, create_model
 from ..errors import UserError
 from .config import one_sentence
 
-GIVEN_BY_THE_LAB = {"self", "model", "classes", "image_shape", "tasks", "class_order"}
+SUPPLIED = {
+    "benchmark": {"tasks", "class_order"},
+    "method": set(),
+    "backbone": {"classes", "image_shape"},
+    "regularizer": {"model"},
+}
+"""Arguments that the lab fills in itself."""
 
 
-def complete(target: Callable[..., Any], given: Mapping[str, Any], owner: str) -> dict[str, Any]:
+def complete(
+    target: Callable[..., Any], given: Mapping[str, Any], owner: str, kind: str
+) -> dict[str, Any]:
     """Check options against the signature of what they are for, and add its defaults.
 
     >>> def thing(classes: int, *, width: int = 32) -> None: ...
-    >>> complete(thing, {}, "thing")
+    >>> complete(thing, {}, "thing", "backbone")
     {'width': 32}
     """
     function = target.__init__ if inspect.isclass(target) else target
@@ -27,7 +35,7 @@ def complete(target: Callable[..., Any], given: Mapping[str, Any], owner: str) -
     fields: dict[str, Any] = {
         parameter.name: (hints[parameter.name], parameter.default)
         for parameter in parameters
-        if parameter.name not in GIVEN_BY_THE_LAB
+        if parameter.name not in SUPPLIED[kind] | {"self"}
         and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
     }
     model = create_model("Options", __config__=ConfigDict(extra="forbid"), **fields)

@@ -13,17 +13,17 @@ REGULARIZERS = Registry(
         "oewc": Entry(
             "liderlab.regularizers.oewc:OEWC",
             "holds weights in place by a running diagonal Fisher",
-            {"paper": "Schwarz et al.", "year": 2018, "needs_memory": False, "curvature": True},
+            {"paper": "Schwarz et al.", "year": 2018, "needs_memory": False, "task_by_task": True},
         ),
         "olap": Entry(
             "liderlab.regularizers.olap:OLAP",
             "holds layers in place by a running Kronecker-factored curvature",
-            {"paper": "Ritter et al.", "year": 2018, "needs_memory": False, "curvature": True},
+            {"paper": "Ritter et al.", "year": 2018, "needs_memory": False, "task_by_task": True},
         ),
         "ssgd": Entry(
             "liderlab.regularizers.ssgd:SSGD",
             "stable training: learning rate decaying by task, dropout, small batches",
-            {"paper": "Mirzadeh et al.", "year": 2020, "needs_memory": False},
+            {"paper": "Mirzadeh et al.", "year": 2020, "needs_memory": False, "task_by_task": True},
         ),
     },
 )

@@ -40,7 +40,7 @@ class OEWC(Regularizer):
 
     def __init__(
         self,
-        weight: float = 1.0,
+        weight: float = 0.3,
         gamma: float = 1.0,
         samples: int | None = 1024,
         fisher: Fisher = "sampled",
