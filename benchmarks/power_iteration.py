@@ -1,4 +1,4 @@
-"""How many power iterations does LiDER need? Prints the table of docs/lider.md.
+"""How many power iterations does LiDER need? Prints the table of docs/methods/lider.md.
 
     python benchmarks/power_iteration.py
 

@@ -22,6 +22,8 @@ _HOMES = {
     "Column": "liderlab.memory",
     "Network": "liderlab.backbones.network",
     "split": "liderlab.streams.split",
+    "Images": "liderlab.streams.split",
+    "add_benchmark": "liderlab.streams.own",
     "Step": "liderlab.training.step",
     "Batch": "liderlab.types",
     "Task": "liderlab.types",

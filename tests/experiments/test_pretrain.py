@@ -1,7 +1,6 @@
 """Pre-training writes weights that another run starts from."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 import torch
 
 from liderlab.backbones.pretrained import read_weights
+from liderlab.cli import main
 from liderlab.errors import UserError
 from liderlab.experiments.build import build, completed
 from liderlab.experiments.config import make_config
@@ -105,16 +105,19 @@ def test_weights_that_do_not_fit_are_refused_before_anything_is_written(
     assert not (tmp_path / "x").exists()
 
 
-def lider(line: str) -> tuple[int, str, str]:
-    """The command in a process of its own: (exit code, standard output, standard error)."""
-    command = [sys.executable, "-m", "liderlab.cli", *line.split()]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout, done.stderr
+def test_from_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lider(line: str) -> tuple[int, str, str]:
+        """(exit code, standard output, standard error)"""
+        monkeypatch.setattr(sys, "argv", ["lider", *line.split()])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        return int(stop.value.code or 0), *capsys.readouterr()
 
-
-def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LIDER_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("COLUMNS", "80")
     synthetic = "--benchmark synthetic --backbone convnet-small --threads 1"
     code, out, err = lider(f"pretrain {synthetic} --scale smoke")
     assert code == 0, err

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,19 @@ def test_another_configuration_is_refused_with_the_difference(whole: RunFolder) 
     run(config(checkpoint_every="1h"), whole.path, existing="resume")  # makes no difference
 
 
+@pytest.fixture
+def usual_signals() -> Iterator[None]:
+    """As in a terminal, also where the tests themselves run in the background."""
+    usual = {
+        signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, signal.SIG_DFL),
+    }
+    yield
+    for number, handler in usual.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_finishes_the_step_and_saves(
     whole: RunFolder, tmp_path: Path, number: signal.Signals, code: int
@@ -110,6 +124,7 @@ def test_a_signal_finishes_the_step_and_saves(
     assert compare(whole, RunFolder(tmp_path)) == []
 
 
+@pytest.mark.usefixtures("usual_signals")
 def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
     def twice() -> None:
         os.kill(os.getpid(), signal.SIGINT)
@@ -120,6 +135,15 @@ def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(config(), tmp_path, listener=after(8, twice))
     assert RunFolder(tmp_path).state()["steps"] >= 6
+
+
+def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        run(config(), tmp_path, listener=after(8, lambda: os.kill(os.getpid(), signal.SIGINT)))
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    assert RunFolder(tmp_path).finished
 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:

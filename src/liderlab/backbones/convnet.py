@@ -11,6 +11,8 @@ class ConvNet(nn.Module):
 
     def __init__(self, classes: int, image_shape: tuple[int, int, int], *, width: int = 32) -> None:
         super().__init__()
+        if width < 1:
+            raise ValueError(f"Expected width ≥ 1, but got {width}.")
         channels = [image_shape[0], width, width, 2 * width, 2 * width]
         for i, stride in enumerate((1, 2, 1, 2)):
             convolution = nn.Conv2d(

@@ -13,6 +13,8 @@ class MLP(nn.Module):
         self, classes: int, image_shape: tuple[int, int, int], *, width: int = 100
     ) -> None:
         super().__init__()
+        if width < 1:
+            raise ValueError(f"Expected width ≥ 1, but got {width}.")
         channels, height, image_width = image_shape
         self.hidden1 = nn.Linear(channels * height * image_width, width)
         self.hidden2 = nn.Linear(width, width)

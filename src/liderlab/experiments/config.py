@@ -1,7 +1,7 @@
 """What a run is: one YAML file, complete, checked, re-runnable. No torch needed to read it.
 
-Values come from four places, later ones win: the defaults below, the benchmark's own defaults, a
-configuration file, and single values (`training.lr=0.1`).
+Values come from five places, later ones win: the defaults below, the benchmark's own defaults, a
+preset, a configuration file, and single values (`training.lr=0.1`). A scale, last, lowers them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from ..methods import METHODS
 from ..registry import Registry
 from ..regularizers import REGULARIZERS
 from ..streams import BENCHMARKS
+from .presets import preset
+from .scale import SCALES, refuse_another
 
 Tree = dict[str, Any]
 
@@ -54,6 +56,15 @@ class Named(BaseModel):
 
 def _bare_name(value: Any) -> Any:
     return {"name": value} if isinstance(value, str) else value
+
+
+def _own_folder(benchmark: Any) -> Any:
+    """`folder:PATH` is the benchmark `folder` with its option `path`, wherever the run happens."""
+    name = benchmark.get("name") if isinstance(benchmark, Mapping) else None
+    if not isinstance(name, str) or not name.startswith("folder:"):
+        return benchmark
+    path = Path(name.removeprefix("folder:")).expanduser().absolute()
+    return {**benchmark, "name": "folder", "path": str(path)}
 
 
 @dataclass(frozen=True)
@@ -89,10 +100,13 @@ Choice = Annotated[Named, BeforeValidator(_bare_name)]
 
 class BenchmarkSection(Named):
     """tasks: null takes the benchmark's own. class_order: natural, shuffled (by the run's seed), or
-    a list of all classes."""
+    a list of all classes. train_per_class, test_per_class: at most so many images, the first ones
+    of each class; null takes all."""
 
     tasks: int | None = Field(None, ge=1)
     class_order: Literal["natural", "shuffled"] | list[int] = "natural"
+    train_per_class: int | None = Field(None, ge=1)
+    test_per_class: int | None = Field(None, ge=1)
 
 
 class MemorySection(Section):
@@ -110,7 +124,7 @@ class TrainingSection(Section):
 
     epochs: int = Field(5, ge=1)
     batch_size: int = Field(32, ge=2)
-    replay_size: int | None = Field(None, ge=1, description="null: as many as batch_size")
+    replay_size: int | None = Field(None, ge=2, description="null: as many as batch_size")
     lr: float = Field(0.03, gt=0, allow_inf_nan=False)
     momentum: float = Field(0.0, ge=0, lt=1)
     weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False)
@@ -118,13 +132,25 @@ class TrainingSection(Section):
     gamma: float = Field(0.1, gt=0, le=1)
 
 
-class RunConfig(Section):
-    """A complete run."""
+class ScaleSection(Section):
+    """Which scale, and what it changed: {"training.epochs": {"from": 50, "to": 1}}.
 
+    changes: null until it has been applied, which needs the complete configuration."""
+
+    name: str
+    changes: dict[str, Tree] | None = None
+
+
+class RunConfig(Section):
+    """A complete run. preset: what its values started from. scale: what made it smaller."""
+
+    preset: str | None = None
+    scale: Annotated[ScaleSection | None, BeforeValidator(_bare_name)] = None
     benchmark: Annotated[BenchmarkSection, BeforeValidator(_bare_name)]
     method: Choice
     regularizers: dict[str, Tree] = {}
     backbone: Choice
+    pretrained: str | None = Field(None, description="weights to start from: a file, or a name")
     memory: MemorySection = MemorySection()
     training: TrainingSection = TrainingSection()
     seed: int = Field(0, ge=0, lt=2**32)
@@ -150,10 +176,15 @@ def make_config(*layers: Mapping[str, Any]) -> RunConfig:
     >>> config.method.name, config.training.epochs, config.memory.size
     ('der++', 3, 100)
     """
-    given: Tree = {"benchmark": {"name": "split-digits"}, "method": {"name": "er-ace"}}
+    given: Tree = {}
     for layer in layers:
+        _refuse_another_start(given, layer)
         given = merge(given, layer)
-    benchmark = _bare_name(given["benchmark"])
+    standard: Tree = {"benchmark": {"name": "split-digits"}, "method": {"name": "er-ace"}}
+    if given.get("preset") is not None:
+        standard = preset(str(given["preset"])).config
+    given = merge(standard, given)
+    given["benchmark"] = benchmark = _own_folder(_bare_name(given["benchmark"]))
     name = benchmark.get("name") if isinstance(benchmark, Mapping) else benchmark
     defaults = BENCHMARKS.entry(str(name)).facts["defaults"]
     try:
@@ -164,6 +195,14 @@ def make_config(*layers: Mapping[str, Any]) -> RunConfig:
     return config
 
 
+def _refuse_another_start(given: Mapping[str, Any], layer: Mapping[str, Any]) -> None:
+    """Values that started from one preset or scale cannot take the name of another."""
+    old, new = given.get("preset"), layer.get("preset")
+    if old is not None and new is not None and old != new:
+        raise UserError(f"this configuration started from preset {old}, not from {new}: choose one")
+    refuse_another(given.get("scale"), layer.get("scale"))
+
+
 def _check_names(config: RunConfig) -> None:
     chosen: list[tuple[Registry, str]] = [
         (METHODS, config.method.name),
@@ -172,6 +211,8 @@ def _check_names(config: RunConfig) -> None:
     ]
     for registry, name in chosen:
         registry.entry(name)
+    if config.scale and config.scale.name not in SCALES:
+        raise unknown("scale", config.scale.name, SCALES)
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:

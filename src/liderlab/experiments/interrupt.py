@@ -30,6 +30,8 @@ def stop_requests() -> Iterator[StopRequest]:
         yield request  # signals reach the main thread only
         return
     usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # whoever starts a job in the background may have it ignore Ctrl-C: so be it
+    usual = {number: how for number, how in usual.items() if how is not signal.SIG_IGN}
 
     def note(number: int, frame: FrameType | None) -> None:
         request.signal = number

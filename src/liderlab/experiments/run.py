@@ -160,6 +160,7 @@ def _result(work: Run, seconds: float) -> dict[str, Any]:
     return {
         **work.loop.evaluation.summary(),
         "config": work.config.model_dump(mode="json"),
+        "scale": work.config.scale and work.config.scale.model_dump(mode="json"),
         "classes": list(stream.names),
         "image_shape": list(stream.image_shape),
         "normalisation": {"mean": stream.transform.mean, "std": stream.transform.std},

@@ -44,8 +44,8 @@ class SSGD(Regularizer):
             raise ValueError(f"Expected dropout from 0 to below 1, but got {dropout}.")
         if where not in (allowed := ("features", "stages")):
             raise unknown("where", str(where), allowed)
-        if batch_size is not None and batch_size < 1:
-            raise ValueError(f"Expected batch_size ≥ 1 or None, but got {batch_size}.")
+        if batch_size is not None and batch_size < 2:  # BatchNorm cannot normalise one row
+            raise ValueError(f"Expected batch_size ≥ 2 or None, but got {batch_size}.")
         self.decay, self.dropout = decay, dropout
         self.where, self.batch_size = where, batch_size
         self._handles: list[Any] = []

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,13 +15,41 @@ from ..errors import UserError
 from ..types import Task, Transform
 from .augment import Augment
 
+ArrayLike = Any
+"""A tensor, an array, or a list of numbers."""
+
 
 @dataclass(frozen=True)
 class Images:
-    """Labelled images: x (n, C, H, W) uint8, y (n,) class numbers."""
+    """Labelled images: x (n, C, H, W) uint8, y (n,) class numbers.
+
+    Tensors or arrays; x may also be (n, H, W) or (n, H, W, 3), and may be mapped from a file.
+
+    >>> Images(np.zeros((5, 8, 8, 3), dtype=np.uint8), [0, 1, 0, 1, 2]).x.shape
+    torch.Size([5, 3, 8, 8])
+    """
 
     x: Tensor
     y: Tensor
+
+    def __init__(self, x: ArrayLike, y: ArrayLike) -> None:
+        pixels, labels = as_tensor(x), as_tensor(y)
+        if pixels.dim() == 3:
+            pixels = pixels[:, None]
+        elif pixels.dim() == 4 and pixels.shape[3] == 3 != pixels.shape[1]:
+            pixels = pixels.permute(0, 3, 1, 2)
+        if pixels.dim() != 4 or pixels.dtype != torch.uint8:
+            raise UserError(
+                "expected images (n, C, H, W) of whole numbers in 0…255 (uint8), "
+                f"but got {tuple(pixels.shape)} of {pixels.dtype}"
+            )
+        if labels.shape != (len(pixels),) or labels.is_floating_point():
+            raise UserError(
+                f"expected a class number for each of {len(pixels)} images, "
+                f"but got {tuple(labels.shape)} of {labels.dtype}"
+            )
+        object.__setattr__(self, "x", pixels)
+        object.__setattr__(self, "y", labels.long())
 
 
 @dataclass(frozen=True)
@@ -67,6 +98,8 @@ def split(
     >>> [(task.classes, len(task.train), stream.names[task.index]) for task in stream.tasks]
     [(range(0, 1), 2, '2'), (range(1, 2), 2, '0'), (range(2, 3), 2, '1')]
     """
+    if not len(train.y) or not len(test.y) or int(min(train.y.min(), test.y.min())) < 0:
+        raise UserError("expected class numbers 0, 1, … and at least one image of each")
     classes = int(max(train.y.max(), test.y.max())) + 1
     order = list(range(classes)) if class_order is None else list(class_order)
     if sorted(order) != list(range(classes)):
@@ -101,6 +134,15 @@ def _task(index: int, classes: range, train: Images, test: Images) -> Task:
         inside = (images.y >= classes.start) & (images.y < classes.stop)
         parts.append(TaskData(images, inside.nonzero()[:, 0], index))
     return Task(index, classes, *parts)
+
+
+def as_tensor(values: ArrayLike) -> Tensor:
+    """Without a copy where there is memory to share, which may be a file's and read-only."""
+    if isinstance(values, Tensor):
+        return values
+    with warnings.catch_warnings():  # nothing here writes to what it is given
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+        return torch.from_numpy(np.asarray(values))
 
 
 def shuffled_order(classes: int, seed: int) -> list[int]:

@@ -1,0 +1,255 @@
+"""EfficientNets (Tan and Le, 2019), with torchvision's names of parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A row of the paper's Table 1: inverted bottlenecks, at the size of B0."""
+
+    expansion: int
+    kernel: int
+    stride: int
+    channels: int
+    blocks: int
+
+
+STAGES = (
+    Stage(1, 3, 1, 16, 1),
+    Stage(6, 3, 2, 24, 2),
+    Stage(6, 5, 2, 40, 2),
+    Stage(6, 3, 2, 80, 3),
+    Stage(6, 5, 1, 112, 3),
+    Stage(6, 5, 2, 192, 4),
+    Stage(6, 3, 1, 320, 1),
+)
+STEM = 32  # channels of B0's stem: what `width` counts in
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How a network differs from B0. eps, momentum: BatchNorm's, in PyTorch's sense."""
+
+    wider: float = 1.0
+    deeper: float = 1.0
+    dropout: float = 0.2
+    eps: float = 1e-5
+    momentum: float = 0.1
+
+
+VARIANTS = {
+    "b0": Variant(),
+    "b1": Variant(1.0, 1.1),
+    "b2": Variant(1.1, 1.2, 0.3),
+    "b3": Variant(1.2, 1.4, 0.3),
+    "b4": Variant(1.4, 1.8, 0.4),
+    "b5": Variant(1.6, 2.2, 0.4, 1e-3, 0.01),
+    "b6": Variant(1.8, 2.6, 0.5, 1e-3, 0.01),
+    "b7": Variant(2.0, 3.1, 0.5, 1e-3, 0.01),
+}
+
+
+def divisible(channels: float) -> int:
+    """The nearest multiple of 8, at least 8, and not below nine tenths of what was asked for.
+
+    >>> [divisible(channels) for channels in (3, 17.6, 35.2, 44)]
+    [8, 16, 32, 48]
+    """
+    rounded = max(8, int(channels + 4) // 8 * 8)
+    return rounded + 8 if rounded < 0.9 * channels else rounded
+
+
+class SameConv2d(nn.Conv2d):
+    """A convolution padded as TensorFlow does: what does not come out even goes below and right."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        sizes = zip(x.shape[:1:-1], self.kernel_size[::-1], self.stride[::-1], strict=True)
+        missing = [max((-(-n // stride) - 1) * stride + k - n, 0) for n, k, stride in sizes]
+        padded = F.pad(x, [side for m in missing for side in (m // 2, m - m // 2)])
+        return self._conv_forward(padded, self.weight, self.bias)
+
+
+@dataclass(frozen=True)
+class Style:
+    """What the layers of one network share."""
+
+    activation: Callable[[], nn.Module]
+    eps: float
+    momentum: float
+    squeeze: bool = True
+    same: bool = False
+
+    def layer(
+        self, inputs: int, outputs: int, kernel: int, *, stride: int = 1, groups: int = 1
+    ) -> nn.Sequential:
+        """Convolution and BatchNorm; no activation yet."""
+        convolution: nn.Conv2d
+        if self.same:
+            convolution = SameConv2d(inputs, outputs, kernel, stride, groups=groups, bias=False)
+        else:
+            convolution = nn.Conv2d(
+                inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False
+            )
+        return nn.Sequential(convolution, nn.BatchNorm2d(outputs, self.eps, self.momentum))
+
+    def active(self, *args: int, **options: int) -> nn.Sequential:
+        return self.layer(*args, **options).append(self.activation())
+
+
+class SqueezeExcite(nn.Module):
+    """x · σ(W₂ silu(W₁ mean(x))), channel by channel (Hu et al., 2018)."""
+
+    def __init__(self, channels: int, squeezed: int) -> None:
+        super().__init__()
+        self.fc1 = nn.Conv2d(channels, squeezed, 1)
+        self.fc2 = nn.Conv2d(squeezed, channels, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.fc2(F.silu(self.fc1(x.mean((2, 3), keepdim=True)))).sigmoid()
+
+
+class MBConv(nn.Module):
+    """x + f(x) where the shapes allow, else f(x). f: widen, convolve each channel, weigh, narrow.
+
+    There is no activation at its end: its output is a stage's map as it stands.
+    """
+
+    def __init__(
+        self, inputs: int, outputs: int, stage: Stage, stride: int, style: Style, drop: float
+    ) -> None:
+        super().__init__()
+        inner = inputs * stage.expansion
+        inner = inner if stage.expansion == 1 else divisible(inner)
+        layers = [] if stage.expansion == 1 else [style.active(inputs, inner, 1)]
+        layers.append(style.active(inner, inner, stage.kernel, stride=stride, groups=inner))
+        squeeze = [SqueezeExcite(inner, max(1, inputs // 4))] if style.squeeze else []
+        self.block = nn.Sequential(*layers, *squeeze, style.layer(inner, outputs, 1))
+        self.residual = stride == 1 and inputs == outputs
+        self.drop = drop
+
+    def forward(self, x: Tensor) -> Tensor:
+        inner: Tensor = self.block(x)
+        if not self.residual:
+            return inner
+        if self.training and self.drop > 0:  # stochastic depth (Huang et al., 2016), per sample
+            kept = torch.rand(len(x), 1, 1, 1, device=x.device) >= self.drop
+            inner = inner * kept / (1 - self.drop)
+        return x + inner
+
+
+class Features(nn.Sequential):
+    """The stages one after the other, then the mean over positions: (n, C, H, W) to (n, d)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        for stage in self:
+            x = stage(x)
+        return x.mean((2, 3))
+
+
+class EfficientNet(nn.Module):
+    """Stem, seven stages of inverted bottlenecks, a 1x1 head.
+
+    Its taps are those of the released code: stem and head in front of their activation, and the
+    first six stages; the seventh has the resolution of the head (its name is "features.7").
+    """
+
+    def __init__(
+        self,
+        classes: int,
+        channels: int,
+        widths: list[int],
+        depths: list[int],
+        style: Style,
+        dropout: float,
+        stochastic_depth: float,
+    ) -> None:
+        super().__init__()
+        for name, value in (("dropout", dropout), ("stochastic_depth", stochastic_depth)):
+            if not 0 <= value < 1:
+                raise ValueError(f"Expected {name} from 0 to below 1, but got {value}.")
+        stem, *outputs, head = widths
+        self.features = Features(style.active(channels, stem, 3, stride=2))
+        inputs, number = stem, 0
+        for stage, width, depth in zip(STAGES, outputs, depths, strict=True):
+            blocks = nn.Sequential()
+            for j in range(depth):
+                drop = stochastic_depth * number / sum(depths)
+                stride = stage.stride if j == 0 else 1
+                blocks.append(MBConv(inputs, width, stage, stride, style, drop))
+                inputs, number = width, number + 1
+            self.features.append(blocks)
+        self.features.append(style.active(inputs, head, 1))
+        self.classifier = nn.Sequential(nn.Dropout(dropout), nn.Linear(head, classes))
+        self.taps = {
+            "stem": "features.0.1",
+            **{f"stage{i}": f"features.{i}" for i in range(1, 7)},
+            "head": "features.8.1",
+        }
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.classifier(self.features(x))
+
+
+def _variant(name: str) -> Callable[..., EfficientNet]:
+    chosen = VARIANTS[name]
+
+    def make(
+        classes: int,
+        image_shape: tuple[int, int, int],
+        *,
+        width: int = STEM,
+        dropout: float = chosen.dropout,
+        stochastic_depth: float = 0.2,
+    ) -> EfficientNet:
+        """width: channels of B0's stem, 32 in the paper; all others keep their ratio to it.
+
+        dropout: of the features. stochastic_depth: probability with which the last block is left
+        out in training, growing linearly from the first.
+        """
+        factor = chosen.wider * _checked(width) / STEM
+        outputs = [divisible(factor * c) for c in (STEM, *(s.channels for s in STAGES))]
+        widths = [*outputs, 4 * outputs[-1]]
+        depths = [math.ceil(chosen.deeper * stage.blocks) for stage in STAGES]
+        style = Style(nn.SiLU, chosen.eps, chosen.momentum)
+        return EfficientNet(
+            classes, image_shape[0], widths, depths, style, dropout, stochastic_depth
+        )
+
+    return make
+
+
+b0, b1, b2, b3, b4, b5, b6, b7 = (_variant(name) for name in VARIANTS)
+
+
+def lite0(
+    classes: int,
+    image_shape: tuple[int, int, int],
+    *,
+    width: int = STEM,
+    dropout: float = 0.2,
+    stochastic_depth: float = 0.2,
+) -> EfficientNet:
+    """EfficientNet-Lite0: B0 with ReLU6 and without squeeze-and-excitation.
+
+    Padded as TensorFlow does, so that the published weights see what they were trained on. They
+    expect pixels as (x − 127)/128 for x in 0…255.
+    """
+    factor = _checked(width) / STEM
+    outputs = [divisible(factor * c) for c in (STEM, *(s.channels for s in STAGES), 1280)]
+    depths = [stage.blocks for stage in STAGES]
+    style = Style(nn.ReLU6, 1e-3, 0.01, squeeze=False, same=True)
+    return EfficientNet(classes, image_shape[0], outputs, depths, style, dropout, stochastic_depth)
+
+
+def _checked(width: int) -> int:
+    if width < 1:
+        raise ValueError(f"Expected width ≥ 1, but got {width}.")
+    return width

@@ -1,0 +1,57 @@
+"""The command line: parse, call, print. Nothing heavy is imported before it is needed."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from ..errors import RunFailed, UserError
+from . import data, looking, running
+from .shared import complain, said
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="lider",
+    help="A lab for rehearsal-based continual learning, with LiDER at its heart.",
+    epilog="Start with: lider demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def _top(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        print(f"lider {__version__}")
+        raise typer.Exit
+
+
+app.add_typer(running.app)
+app.add_typer(looking.app)
+app.add_typer(data.app, name="data")
+
+
+def main() -> None:
+    """Run the command; a mistake of the user's is one sentence and exit code 2."""
+    from typer.exceptions import TyperException
+
+    said.clear()
+    try:
+        code = app(standalone_mode=False)
+        if code == INTERRUPTED and not said:  # Ctrl-C, which typer turns into this code
+            complain("interrupted")
+    except UserError as error:
+        code = complain(str(error))
+    except RunFailed as error:
+        complain(str(error))
+        code = 1
+    except TyperException as error:
+        code = complain(error.format_message())
+    sys.exit(code if isinstance(code, int) else 0)

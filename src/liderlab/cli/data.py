@@ -1,0 +1,148 @@
+"""`lider data`: what data is where, and how it gets there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ..streams.progress import Report
+
+app = typer.Typer(
+    help="What data is where; download it, or import what you have.", no_args_is_help=True
+)
+RootOption = Annotated[
+    Path | None, typer.Option(help="The data folder; by default LIDER_DATA, or the user's cache.")
+]
+
+
+@app.command("list", epilog="Example: lider data list --json")
+def list_(
+    root: RootOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the data sets: whether they are here, how large they are, under what terms."""
+    from ..streams.location import data_folder
+
+    home = data_folder(root)
+    rows = _rows(home)
+    if as_json:
+        print(json.dumps({"folder": str(home), "data": rows}, indent=1, ensure_ascii=False))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("name", "here", "download", "images", "licence"):
+        table.add_column(column, style="bold" if column == "name" else None)
+    for row in rows:
+        here = f"yes, {_size(row['bytes'])}" if row["found"] else "no"
+        download = _size(row["download_bytes"]) if row["download_bytes"] else "none: --from"
+        table.add_row(row["name"], here, download, row["images"], row["licence"])
+    console = Console()
+    console.print(table)
+    console.print(f"in {home}; get one with: lider data prepare NAME", soft_wrap=True)
+
+
+def _rows(home: Path) -> list[dict[str, Any]]:
+    from ..streams.catalogue import DATA_SETS
+
+    rows = []
+    for data in DATA_SETS.values():
+        path = data.find(home)
+        row = {
+            "name": data.name,
+            "title": data.title,
+            "found": path is not None,
+            "path": None if path is None else str(path),
+            "bytes": None if path is None else _bytes(path),
+            "images": data.images,
+            "licence": data.licence,
+            "benchmark": data.benchmark,
+            "download_bytes": data.download_bytes or None,
+            "urls": [remote.url for remote in data.remotes],
+            "command": data.command,
+        }
+        rows.append(row)
+    return rows
+
+
+@app.command(epilog="Example: lider data prepare cifar100 --from cifar-100-python.tar.gz")
+def prepare(
+    name: Annotated[str, typer.Argument(help="lider data list.", show_default=False)],
+    root: RootOption = None,
+    from_: Annotated[
+        Path | None,
+        typer.Option("--from", help="Import this archive or folder instead of downloading."),
+    ] = None,
+    unchecked: Annotated[
+        bool,
+        typer.Option("--unchecked", help="Also take files with another checksum."),
+    ] = False,
+) -> None:
+    """Download a data set, or import it, check it, and decode it once."""
+    from ..streams.catalogue import data_set
+    from ..streams.location import data_folder
+    from ..streams.prepare import decode
+    from ..streams.prepare import prepare as bring
+
+    data, home = data_set(name), data_folder(root)
+    already = data.find(home) is not None
+    with _bar() as report:
+        path = bring(data.name, home, from_, checked=not unchecked, report=report)
+    stream = decode(data, home)
+    images = sum(len(task.train) + len(task.test) for task in stream.tasks)
+    was = "was there already (remove it to bring it again)" if already else "is ready"
+    print(f"{data.title} {was}: {path}, {images:,} images of {len(stream.names)} classes")
+    print(f"use it with: {_variable(root, home)}lider run --benchmark {data.benchmark}")
+
+
+def _variable(root: Path | None, home: Path) -> str:
+    return "" if root is None else f"LIDER_DATA={home} "
+
+
+@contextmanager
+def _bar() -> Iterator[Report | None]:
+    """A bar in a terminal; plain lines, which are the default, elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+    )
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+        items: dict[str, Any] = {}
+
+        def report(what: str, done: int, total: int) -> None:
+            item = items.setdefault(what, None)
+            if item is None:
+                item = items[what] = progress.add_task(what, total=total)
+            progress.update(item, completed=done)
+
+        yield report
+
+
+def _bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _size(number: int) -> str:
+    """
+    >>> _size(169_001_437), _size(4_542)
+    ('169 MB', '4.54 kB')
+    """
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number} B"

@@ -1,0 +1,147 @@
+"""Commands that look: list, show, predict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import UserError, unknown
+from .shared import JsonOption, RunArgument, new_console
+
+if TYPE_CHECKING:
+    from ..registry import Registry
+
+app = typer.Typer()
+
+
+@app.command("list", epilog="Example: lider list methods --json")
+def list_(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            help="methods, benchmarks, backbones or regularizers (all by default), or presets."
+        ),
+    ] = None,
+    words: Annotated[
+        list[str] | None, typer.Argument(help="Only presets with these words in their names.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List what there is to choose from."""
+    if what == "presets":
+        _list_presets(words or [], as_json)
+        return
+    registries = _registries()
+    if what is not None and what not in registries:
+        raise unknown("list", what, [*registries, "presets"])
+    if words:
+        raise UserError(f"only presets are filtered by words, not {what}")
+    chosen = registries if what is None else {what: registries[what]}
+    if as_json:
+        tree = {
+            kind: [{"name": name, "summary": e.summary, **e.facts} for name, e in registry.items()]
+            for kind, registry in chosen.items()
+        }
+        print(json.dumps(tree if what is None else tree[what], indent=1, ensure_ascii=False))
+        return
+    for kind, registry in chosen.items():
+        new_console().print(_listing(kind, registry))
+
+
+def _list_presets(words: list[str], as_json: bool) -> None:
+    from rich.table import Table
+
+    from ..experiments.presets import presets
+
+    chosen = [p for p in presets().values() if all(word in p.name for word in words)]
+    if as_json:
+        print(json.dumps([vars(p) for p in chosen], indent=1, ensure_ascii=False))
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("preset", "lr", "LiDER α, β", "in the paper"):
+        table.add_column(column, no_wrap=True)
+    for preset in chosen:
+        lider = preset.config["regularizers"].get("lider")
+        weights = f"{lider['alpha']}, {lider['beta']}" if lider else "–"
+        lr = str(preset.config["training"].get("lr", "–"))
+        table.add_row(preset.name, lr, weights, "yes" if preset.printed else "no")
+    new_console().print(table)
+
+
+def _listing(kind: str, registry: Registry) -> Any:
+    from rich.table import Table
+
+    table = Table(title=kind, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table.add_column("name", style="bold", no_wrap=True)
+    facts = {"methods": ("policy", "year"), "regularizers": ("year",), "benchmarks": ("tasks",)}
+    shown = facts.get(kind, ())
+    for fact in shown:
+        table.add_column("memory" if fact == "policy" else fact)
+    table.add_column("")
+    for name, entry in registry.items():
+        cells = [str(entry.facts.get(fact) or "–") for fact in shown]
+        paper = f" ({entry.facts['paper']})" if entry.facts.get("paper") else ""
+        table.add_row(name, *cells, entry.summary + paper)
+    return table
+
+
+def _registries() -> dict[str, Registry]:
+    from ..backbones import BACKBONES
+    from ..methods import METHODS
+    from ..regularizers import REGULARIZERS
+    from ..streams import BENCHMARKS
+
+    return {
+        "methods": METHODS,
+        "benchmarks": BENCHMARKS,
+        "backbones": BACKBONES,
+        "regularizers": REGULARIZERS,
+    }
+
+
+@app.command(epilog="Example: lider show runs/x")
+def show(run: RunArgument, as_json: JsonOption = False) -> None:
+    """Show a finished run: its choices, its metrics, its accuracy matrix."""
+    from ..experiments.folder import RunFolder
+    from ..report.tables import accuracy_matrix, metrics
+
+    result = RunFolder.open(run).result()
+    if as_json:
+        print(json.dumps(result, indent=1, ensure_ascii=False))
+        return
+    console, config = new_console(), result["config"]
+    scale = f", scale {result['scale']['name']}" if result.get("scale") else ""
+    regularizers = "".join(f" + {name}" for name in config["regularizers"])
+    console.print(
+        f"{run}: {config['method']['name']}{regularizers} on {config['benchmark']['name']}, "
+        f"{config['backbone']['name']}, buffer {config['memory']['size']}, seed {config['seed']}, "
+        f"{result['seconds']:.1f} s{scale}",
+        highlight=False,
+    )
+    console.print(metrics(result))
+    console.print(accuracy_matrix(result))
+
+
+@app.command(epilog="Example: lider predict runs/x photo.png")
+def predict(
+    run: RunArgument,
+    images: Annotated[list[Path], typer.Argument(help="Image files.", show_default=False)],
+    as_json: JsonOption = False,
+) -> None:
+    """Print the class of each image, and how sure the run's network is of it."""
+    from ..experiments.load import load
+
+    network = load(run)
+    best = network.probabilities(images).max(1)
+    rows = [
+        {"image": str(image), "class": network.names[int(c)], "probability": round(float(p), 4)}
+        for image, p, c in zip(images, best.values, best.indices, strict=True)
+    ]
+    if as_json:
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        return
+    for row in rows:
+        print(f"{row['image']}\t{row['class']}\t{row['probability']:.3f}")

@@ -1,0 +1,36 @@
+"""What the commands share."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+RunArgument = Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+said: list[str] = []
+"""What the user has been told already."""
+
+
+def complain(message: str) -> int:
+    """Say what is wrong, in one line."""
+    said.append(message)
+    print(f"lider: {' '.join(message.split())}", file=sys.stderr)
+    return 2
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Those options that stand on the command line."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def new_console(stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr)

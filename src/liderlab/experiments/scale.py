@@ -1,0 +1,114 @@
+"""Smaller versions of an experiment, for smaller machines; what is made smaller is written down.
+
+`--scale` is applied last, to whatever preset, file and options say, and only ever lowers a value.
+No torch needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import UserError
+
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """At most so many epochs per task, training and test images per class, passes of a fit on the
+    memory; the network's width divided; None and 1 leave things as they are.
+
+    from_scratch: leave out pre-trained weights. Where they stay, so does the network's width.
+    """
+
+    summary: str
+    epochs: int | None = None
+    train_per_class: int | None = None
+    test_per_class: int | None = None
+    fit_epochs: int | None = None
+    divide_width: int = 1
+    from_scratch: bool = False
+
+
+SCALES = {
+    "smoke": Scale(
+        "does it run: one epoch, eight images per class, an eighth of the width",
+        epochs=1,
+        train_per_class=8,
+        test_per_class=4,
+        fit_epochs=2,
+        divide_width=8,
+        from_scratch=True,
+    ),
+    "cpu": Scale(
+        "an evening on a laptop: five epochs, 100 images per class, a quarter of the width",
+        epochs=5,
+        train_per_class=100,
+        test_per_class=50,
+        fit_epochs=30,
+        divide_width=4,
+    ),
+    "paper": Scale("as it is"),
+}
+
+
+def shrink(config: Mapping[str, Any]) -> Tree:
+    """A complete configuration at the scale that it asks for, the changes beside the scale's name.
+
+    One that holds its changes already is left alone.
+
+    >>> tree = {"scale": {"name": "smoke"}, "training": {"epochs": 50, "milestones": [35]}}
+    >>> tree |= {"benchmark": {}, "backbone": {"width": 64}, "method": {}, "pretrained": None}
+    >>> small = shrink(tree)
+    >>> small["backbone"], small["scale"]["changes"]["training.epochs"]
+    ({'width': 8}, {'from': 50, 'to': 1})
+    """
+    scale = config.get("scale")
+    if scale is None or scale.get("changes") is not None:
+        return dict(config)
+    tree, changes = dict(config), {}
+    for field, new in _smaller(config, SCALES[scale["name"]]).items():
+        section, _, key = field.partition(".")
+        old = config[section].get(key) if key else config[section]
+        tree[section] = {**tree[section], key: new} if key else new
+        changes[field] = {"from": old, "to": new}
+    return tree | {"scale": {"name": scale["name"], "changes": changes}}
+
+
+def _smaller(config: Mapping[str, Any], scale: Scale) -> Tree:
+    """What changes, by dotted name."""
+    new: Tree = {}
+
+    def cap(section: str, key: str, most: int | None) -> None:
+        value = config[section].get(key)
+        if most is not None and (value is None or value > most):
+            new[f"{section}.{key}"] = most
+
+    cap("training", "epochs", scale.epochs)
+    cap("benchmark", "train_per_class", scale.train_per_class)
+    cap("benchmark", "test_per_class", scale.test_per_class)
+    if "fit_epochs" in config["method"]:
+        cap("method", "fit_epochs", scale.fit_epochs)
+    milestones = config["training"]["milestones"]
+    if milestones and "training.epochs" in new:
+        few, many = new["training.epochs"], config["training"]["epochs"]
+        moved = {round(few * milestone / many) for milestone in milestones}
+        new["training.milestones"] = sorted(m for m in moved if 0 < m < few)
+    if config["pretrained"] and scale.from_scratch:
+        new["pretrained"] = None
+    width = config["backbone"].get("width")
+    if width and scale.divide_width > 1 and (scale.from_scratch or not config["pretrained"]):
+        new["backbone.width"] = max(1, width // scale.divide_width)
+    return new
+
+
+def refuse_another(old: Any, new: Any) -> None:
+    """A configuration that was made smaller cannot be put to another scale: what it was is gone."""
+    name = new.get("name") if isinstance(new, Mapping) else new
+    if isinstance(old, Mapping) and old.get("changes") and name not in (None, old.get("name")):
+        raise UserError(
+            f"this configuration is at scale {old.get('name')} already and cannot go to {name}: "
+            "start from what it was made of"
+        )
