@@ -5,6 +5,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -172,6 +173,35 @@ def test_the_lock_dies_with_its_process(tmp_path: Path) -> None:
     holder.communicate()
     with RunFolder(tmp_path).lock():
         pass
+
+
+def test_looking_at_the_lock_does_not_disturb(tmp_path: Path) -> None:
+    folder, stop = RunFolder(tmp_path), threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            _ = folder.locked
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        for _ in range(200):
+            with folder.lock():
+                pass
+    finally:
+        stop.set()
+        watcher.join()
+
+
+def test_litter_of_a_killed_process_is_swept(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    litter = [tmp_path / ".result.json.abc", tmp_path / "checkpoints/.step-000000000003.pt.xyz"]
+    mine = tmp_path / ".mine"
+    for file in (*litter, mine):
+        file.touch()
+    with RunFolder(tmp_path).lock():
+        assert not any(file.exists() for file in litter)
+        assert mine.exists()
 
 
 def test_a_full_disk_leaves_the_checkpoint_before_intact(whole: RunFolder, tmp_path: Path) -> None:

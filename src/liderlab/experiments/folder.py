@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,12 +66,29 @@ class RunFolder:
         except OSError as error:
             raise UserError(f"cannot write to {self.path}: {error.strerror}") from None
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._take(handle)
+            self._sweep()
             yield
-        except BlockingIOError:
-            raise UserError(f"another process is running {self.path}: wait for it") from None
         finally:
             os.close(handle)
+
+    def _take(self, handle: int) -> None:
+        """Somebody who only looks whether it is locked holds it for a moment: try a few times."""
+        for pause in (0.01, 0.05, 0.2, None):
+            try:
+                return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if pause is None:
+                    break
+                time.sleep(pause)
+        raise UserError(f"another process is running {self.path}: wait for it")
+
+    def _sweep(self) -> None:
+        """Remove what a killed process was in the middle of writing."""
+        for folder in (self.path, self.checkpoints.folder):
+            for name in (*FILES, "step-*.pt"):
+                for file in folder.glob(f".{name}.*"):
+                    file.unlink(missing_ok=True)
 
     @property
     def locked(self) -> bool:
