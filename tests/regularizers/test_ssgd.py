@@ -17,7 +17,7 @@ from liderlab.backbones.network import Network
 from liderlab.backbones.resnet import resnet18
 from liderlab.regularizers.lider import LiDER
 from liderlab.regularizers.ssgd import SSGD
-from liderlab.streams.split import SplitStream
+from liderlab.streams.splitting import SplitStream
 from liderlab.training.loop import Loop, StepDone
 from liderlab.types import MultiStep, Recipe
 

@@ -7,7 +7,7 @@ import torch
 
 from liderlab.streams import BENCHMARKS
 from liderlab.streams.digits import split_digits
-from liderlab.streams.split import SplitStream
+from liderlab.streams.splitting import SplitStream
 from liderlab.streams.synthetic import synthetic
 
 OFFLINE = ["split-digits", "synthetic"]

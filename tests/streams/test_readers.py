@@ -22,7 +22,7 @@ from liderlab.streams.folder import read_folder
 from liderlab.streams.idx import read_fashion, read_mnist
 from liderlab.streams.mini_imagenet import read_mini
 from liderlab.streams.reading import Part, decode
-from liderlab.streams.split import SplitStream
+from liderlab.streams.splitting import SplitStream
 from liderlab.streams.tiny_imagenet import read_tiny
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from liderlab.streams.split import SplitStream
+from liderlab.streams.splitting import SplitStream
 from liderlab.training.evaluation import Evaluation, accuracy, score
 from liderlab.types import Task
 

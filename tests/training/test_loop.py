@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from liderlab.regularizers.base import Regularizer
-from liderlab.streams.split import SplitStream
+from liderlab.streams.splitting import SplitStream
 from liderlab.training.loop import Cursor, Loop, StepDone, TaskDone
 from liderlab.training.step import Step
 from liderlab.types import Batch, Recipe, Task, Terms

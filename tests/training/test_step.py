@@ -9,7 +9,7 @@ import torch
 from torch.func import functional_call
 
 from liderlab.functional.losses import cross_entropy
-from liderlab.streams.split import SplitStream
+from liderlab.streams.splitting import SplitStream
 from liderlab.training.loop import Loop
 from liderlab.training.step import Step
 from liderlab.types import Batch, Fit, Recipe

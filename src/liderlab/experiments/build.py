@@ -20,7 +20,7 @@ from ..methods.base import Method
 from ..regularizers import REGULARIZERS
 from ..regularizers.base import Regularizer
 from ..streams import BENCHMARKS
-from ..streams.split import SplitStream, shuffled_order
+from ..streams.splitting import SplitStream, shuffled_order
 from ..training.loop import Loop
 from ..training.randomness import Generators, derive
 from ..types import MultiStep, Recipe

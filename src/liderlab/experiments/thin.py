@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from ..functional.sampling import rank_in_class
-from ..streams.split import SplitStream, TaskData
+from ..streams.splitting import SplitStream, TaskData
 from ..types import Source
 
 

@@ -3,6 +3,7 @@
 Learning rates belong to method and buffer (presets); the ones here are for trials.
 """
 
+from importlib import import_module
 from typing import Any
 
 from ..registry import Entry, Registry
@@ -145,3 +146,10 @@ BENCHMARKS = Registry(
         ),
     },
 )
+
+
+def __getattr__(name: str) -> Any:
+    """`split` and `Images` for one's own data, imported on first use: listing needs no torch."""
+    if name in ("split", "Images"):
+        return getattr(import_module(f"{__name__}.splitting"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

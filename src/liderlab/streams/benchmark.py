@@ -9,7 +9,7 @@ from .augment import Augment
 from .cache import cached
 from .catalogue import DATA_SETS
 from .reading import Reading
-from .split import SplitStream, split
+from .splitting import SplitStream, split
 
 
 def split_published(

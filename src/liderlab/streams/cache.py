@@ -26,7 +26,7 @@ from .files import enough_room, locked, unfinished
 from .location import cache_folder
 from .progress import Lines, Report
 from .reading import Part, Reading
-from .split import Images, as_tensor
+from .splitting import Images, as_tensor
 
 VERSION = 1
 PARTS = ("train", "test")

@@ -17,7 +17,7 @@ from ..errors import UserError
 from .augment import Augment
 from .benchmark import split_published
 from .reading import Part, Pixels, Reading, blocks_of, read_lines
-from .split import SplitStream
+from .splitting import SplitStream
 
 SHAPE = (3, 32, 32)
 PIXELS = 3 * 32 * 32

@@ -10,7 +10,7 @@ from .augment import Augment
 from .benchmark import split_published
 from .folder import Labelled
 from .reading import Reading, images_of, read_lines
-from .split import SplitStream
+from .splitting import SplitStream
 
 
 def split_cub200(

@@ -14,7 +14,7 @@ from ..errors import UserError
 from .augment import Augment
 from .cache import cached
 from .reading import Reading, image_files, images_of
-from .split import SplitStream, split
+from .splitting import SplitStream, split
 
 Labelled = list[tuple[Path, int]]
 

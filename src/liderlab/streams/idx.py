@@ -13,7 +13,7 @@ from ..errors import UserError
 from .augment import Augment
 from .benchmark import split_published
 from .reading import Part, Pixels, Reading, blocks_of
-from .split import SplitStream
+from .splitting import SplitStream
 
 DIGITS = [str(digit) for digit in range(10)]
 CLOTHES = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"]

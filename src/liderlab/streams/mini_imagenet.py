@@ -18,7 +18,7 @@ from .augment import Augment
 from .benchmark import split_published
 from .folder import class_folders, files_by_class, read_folder, split_files
 from .reading import Part, Pixels, Reading, blocks_of, images_of
-from .split import SplitStream
+from .splitting import SplitStream
 
 EVERY = 6
 

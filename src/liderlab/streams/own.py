@@ -8,7 +8,7 @@ from typing import Any
 from ..registry import Entry
 from ..types import Transform
 from . import BENCHMARKS
-from .split import Images, SplitStream, split
+from .splitting import Images, SplitStream, split
 
 
 def add_benchmark(

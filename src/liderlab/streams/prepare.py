@@ -18,7 +18,7 @@ from .download import download
 from .files import locked, md5_of, unfinished
 from .location import data_folder
 from .progress import Lines, Report
-from .split import SplitStream
+from .splitting import SplitStream
 
 DOWNLOADS = "downloads"
 

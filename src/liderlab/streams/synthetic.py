@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from .augment import Augment
-from .split import Images, SplitStream, split
+from .splitting import Images, SplitStream, split
 
 
 def synthetic(

@@ -11,7 +11,7 @@ from .augment import Augment
 from .benchmark import split_published
 from .folder import Labelled
 from .reading import Reading, distinct, image_files, images_of, read_lines
-from .split import SplitStream
+from .splitting import SplitStream
 
 
 def split_tinyimagenet(

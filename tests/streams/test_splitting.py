@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from liderlab.errors import UserError
-from liderlab.streams.split import Images, shuffled_order, split
+from liderlab.streams.splitting import Images, shuffled_order, split
 from liderlab.types import Source
 
 
@@ -94,3 +94,13 @@ def test_a_shuffled_order_is_a_permutation_of_its_own_seed() -> None:
     order = shuffled_order(20, seed=3)
     assert sorted(order) == list(range(20))
     assert order == shuffled_order(20, seed=3) != shuffled_order(20, seed=4)
+
+
+def test_split_is_found_where_streams_are() -> None:
+    import liderlab
+    import liderlab.streams
+
+    assert liderlab.streams.split is split is liderlab.split
+    assert liderlab.streams.Images is Images
+    with pytest.raises(AttributeError, match="spilt"):
+        _ = liderlab.streams.spilt
