@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import settings
 
 from liderlab.backbones import BACKBONES
 from liderlab.backbones.network import Network, in_fast_layout
+from liderlab.cli import main
 from liderlab.memory import POLICIES, Memory
 from liderlab.methods import METHODS
 from liderlab.regularizers import REGULARIZERS
@@ -113,3 +116,21 @@ def differences(a: Any, b: Any, path: str = "") -> list[str]:
 @pytest.fixture(scope="session", name="differences")
 def differences_fixture() -> Callable[[Any, Any], list[str]]:
     return differences
+
+
+@pytest.fixture
+def lider(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command in an empty folder: (exit code, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["lider", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        return int(stop.value.code or 0), captured.out, captured.err
+
+    return call

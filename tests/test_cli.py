@@ -10,25 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from liderlab.cli import main
-
 SMALL = ["run", "--benchmark", "synthetic", "--width", "8", "--epochs", "1", "--buffer", "20"]
-
-
-@pytest.fixture
-def lider(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    """Runs a command in an empty folder: (exit code, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["lider", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        captured = capsys.readouterr()
-        return int(stop.value.code or 0), captured.out, captured.err
-
-    return call
 
 
 def test_run_show_predict(lider, tmp_path: Path) -> None:

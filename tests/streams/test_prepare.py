@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import sys
 import tarfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +13,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from liderlab.cli import main
 from liderlab.errors import UserError
 from liderlab.streams.catalogue import DATA_SETS, Remote
 from liderlab.streams.prepare import prepare
@@ -28,23 +26,6 @@ NAMES = {
     "miniimagenet": "miniimagenet",
     "cub200": "cub200",
 }
-
-
-@pytest.fixture
-def lider(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Lider:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["lider", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        captured = capsys.readouterr()
-        return int(stop.value.code or 0), captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture
