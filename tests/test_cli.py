@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -181,3 +183,25 @@ def test_module_runs_like_the_command() -> None:
         env=dict(os.environ),
     )
     assert done.stdout == "lider 0.1.0\n"
+
+
+@pytest.mark.parametrize("command", [SMALL, ["demo", "--seeds", "1"]], ids=["run", "demo"])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_command_says_how_to_go_on(
+    tmp_path: Path, command: list[str], number: signal.Signals, code: int
+) -> None:
+    program = (
+        "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"from liderlab.cli import main\nsys.argv = ['lider', *{[*command, '--out', 'x']!r}]\n"
+        "main()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    while process.poll() is None and not list(tmp_path.rglob("metrics.jsonl")):
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert err.splitlines()[-1].startswith("lider: stopped: everything is saved; go on with: lider")
+    assert "Traceback" not in err

@@ -9,8 +9,9 @@ import typer
 
 from .. import __version__
 from ..errors import RunFailed, UserError
+from ..experiments.interrupt import Stopped
 from . import data, looking, running
-from .shared import complain, said
+from .shared import complain
 
 INTERRUPTED = 130
 
@@ -42,11 +43,13 @@ def main() -> None:
     """Run the command; a mistake of the user's is one sentence and exit code 2."""
     from typer.exceptions import TyperException
 
-    said.clear()
     try:
         code = app(standalone_mode=False)
-        if code == INTERRUPTED and not said:  # Ctrl-C, which typer turns into this code
+        if code == INTERRUPTED:  # a second Ctrl-C, or one outside a run
             complain("interrupted")
+    except Stopped as stopped:
+        complain(str(stopped))
+        code = stopped.exit_code
     except UserError as error:
         code = complain(str(error))
     except RunFailed as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UserError, unknown
-from .shared import RunArgument, complain, given, new_console
+from .shared import RunArgument, given, new_console
 
 if TYPE_CHECKING:
     from ..experiments.config import RunConfig
@@ -208,7 +208,6 @@ def _ask(out: Path) -> Existing:
 
 
 def _run(config: RunConfig, out: Path, existing: Existing) -> None:
-    from ..experiments.interrupt import Stopped
     from ..experiments.run import run as execute
     from ..report.figures import draw_accuracy_matrix
     from ..report.progress import ProgressDisplay
@@ -216,11 +215,7 @@ def _run(config: RunConfig, out: Path, existing: Existing) -> None:
 
     console = new_console()
     with ProgressDisplay(new_console(stderr=True)) as display:
-        try:
-            result = execute(config, out, existing=existing, listener=display)
-        except Stopped as stopped:
-            complain(str(stopped))
-            raise typer.Exit(stopped.exit_code) from None
+        result = execute(config, out, existing=existing, listener=display)
     draw_accuracy_matrix(result, out / "accuracy.png")
     console.print(metrics(result))
     console.print(f"wrote {out} in {result['seconds']:.1f} s", soft_wrap=True, highlight=False)

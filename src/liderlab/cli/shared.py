@@ -14,13 +14,9 @@ if TYPE_CHECKING:
 RunArgument = Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-said: list[str] = []
-"""What the user has been told already."""
-
 
 def complain(message: str) -> int:
     """Say what is wrong, in one line."""
-    said.append(message)
     print(f"lider: {' '.join(message.split())}", file=sys.stderr)
     return 2
 
