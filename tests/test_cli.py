@@ -205,3 +205,15 @@ def test_an_interrupted_command_says_how_to_go_on(
     assert process.returncode == code, err
     assert err.splitlines()[-1].startswith("lider: stopped: everything is saved; go on with: lider")
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["regularizers: [lider]", "method: 3", "method: [a]", "memory: null", "training: 5"],
+)
+def test_a_section_of_the_wrong_kind_is_refused(lider, tmp_path: Path, text: str) -> None:
+    (tmp_path / "c.yaml").write_text(text)
+    code, _, err = lider("run", "--config", "c.yaml", "--epochs", "1", "--out", "x")
+    assert code == 2, err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "x").exists()

@@ -126,6 +126,8 @@ def run(
     if lider or of_lider:
         options["regularizers"]["lider"] = of_lider
     layers = [read_yaml(config)] if config else []
+    # an empty section must not stand in for whatever a file says there
+    options = {field: value for field, value in options.items() if value != {}}
     complete = make_config(*layers, options, _assigned(set_))
     name = "-".join([complete.benchmark.name, complete.method.name, *complete.regularizers])
     out = out or Path("runs") / f"{complete.preset or name}-seed{complete.seed}"

@@ -65,6 +65,11 @@ def why_not(method: str, regularizer: str, options: Mapping[str, Any]) -> str | 
             f"{regularizer} listens to replayed samples and {method} has no memory: choose a "
             f"method that rehearses ({', '.join(rehearsing)}), or --{regularizer}-on stream"
         )
+    if options.get("on") == "stream" and method_facts.get("fits_memory"):
+        return (
+            f"{method} trains on its memory alone, so {regularizer} would hear nothing on the "
+            f"stream: leave out --{regularizer}-on stream"
+        )
     if facts.get("task_by_task") and not method_facts.get("task_by_task", True):
         return (
             f"{regularizer} works from task to task, and {method} does not train task by task: "

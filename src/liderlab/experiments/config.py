@@ -229,6 +229,8 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
         if isinstance(old, Mapping) and isinstance(value, Mapping):
             other = value.get("name", old.get("name")) != old.get("name")
             result[key] = dict(value) if other else merge(old, value)
+        elif isinstance(value, Mapping) and old is not None:
+            raise UserError(f"{key} must hold fields and their values, not {old!r}")
         else:
             result[key] = value
     return result

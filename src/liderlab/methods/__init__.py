@@ -88,6 +88,7 @@ METHODS = Registry(
             "only collects, then fits a fresh network on the memory",
             {
                 "rehearsal": True,
+                "fits_memory": True,
                 "task_by_task": False,
                 "policy": "greedy-balanced",
                 "paper": "Prabhu et al., GDumb: A Simple Approach that Questions Our Progress in "
