@@ -179,7 +179,7 @@ def test_looking_at_the_lock_does_not_disturb(tmp_path: Path) -> None:
     folder, stop = RunFolder(tmp_path), threading.Event()
 
     def look() -> None:
-        while not stop.is_set():
+        while not stop.wait(0.001):
             _ = folder.locked
 
     watcher = threading.Thread(target=look)

@@ -26,6 +26,7 @@ from .files import write_atomically
 
 FILES = ("config.yaml", "metrics.jsonl", "result.json", "accuracy.png")
 LOCK = ".lock"
+PATIENCE = 2.0  # seconds: a looker's glance takes microseconds, a run takes longer than this
 MAY_CHANGE = {"checkpoint_every", "on_nonfinite"}  # what came before does not depend on these
 
 
@@ -73,14 +74,15 @@ class RunFolder:
             os.close(handle)
 
     def _take(self, handle: int) -> None:
-        """Somebody who only looks whether it is locked holds it for a moment: try a few times."""
-        for pause in (0.01, 0.05, 0.2, None):
+        """Somebody who only looks whether it is locked holds it for a moment: be patient."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
             try:
                 return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if pause is None:
+                if time.monotonic() > deadline:
                     break
-                time.sleep(pause)
+                time.sleep(0.01)
         raise UserError(f"another process is running {self.path}: wait for it")
 
     def _sweep(self) -> None:
