@@ -1,7 +1,10 @@
 """What goes wrong because of the user's input, said in one sentence."""
 
+import math
 from collections.abc import Iterable
 from difflib import get_close_matches
+from numbers import Integral, Real
+from typing import Any
 
 
 class UserError(ValueError):
@@ -28,3 +31,33 @@ def unknown(kind: str, name: str, allowed: Iterable[str]) -> UserError:
     near = get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'? " if near else ""
     return UserError(f"unknown {kind} {name!r}: {hint}Allowed: {', '.join(names)}")
+
+
+def check_numbers(
+    *,
+    at_least: float = -math.inf,
+    above: float = -math.inf,
+    at_most: float = math.inf,
+    below: float = math.inf,
+    whole: bool = False,
+    **numbers: Any,
+) -> None:
+    """Refuse arguments outside their range; NaN and infinities always, None (left open) never.
+
+    >>> check_numbers(alpha=0.1, beta=0, samples=None, at_least=0)
+    >>> check_numbers(gamma=float("nan"), at_least=0, at_most=1)
+    Traceback (most recent call last):
+    liderlab.errors.UserError: Expected gamma ≥ 0 and ≤ 1, but got nan.
+    """
+    bounds = (("≥", at_least), (">", above), ("≤", at_most), ("<", below))
+    wanted = " and ".join(f"{sign} {limit}" for sign, limit in bounds if abs(limit) < math.inf)
+    kinds: Any = Integral if whole else Real
+    for name, value in numbers.items():
+        if value is None:
+            continue
+        if not isinstance(value, kinds):
+            kind = "a whole number" if whole else "a number"
+            raise UserError(f"Expected {name} {wanted}, {kind}, but got {value!r}.")
+        if not (at_least <= value <= at_most and above < value < below):
+            finite = " and finite" if value == math.inf == at_most == below else ""
+            raise UserError(f"Expected {name} {wanted}{finite}, but got {value!r}.")

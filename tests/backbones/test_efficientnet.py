@@ -95,8 +95,8 @@ def test_lite0_has_as_many_parameters_as_published() -> None:
     ("options", "message"),
     [
         ({"width": 0}, "width ≥ 1"),
-        ({"dropout": 1.0}, "dropout from 0"),
-        ({"stochastic_depth": -0.1}, "stochastic_depth from 0"),
+        ({"dropout": 1.0}, "dropout ≥ 0"),
+        ({"stochastic_depth": -0.1}, "stochastic_depth ≥ 0"),
     ],
 )
 def test_wrong_options_are_refused(name: str, options: dict[str, Any], message: str) -> None:

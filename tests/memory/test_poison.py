@@ -128,5 +128,5 @@ def test_its_draws_are_part_of_the_state(differences: Callable[..., list[str]]) 
 
 @pytest.mark.parametrize("p", [-0.1, 1.1, float("nan")])
 def test_a_probability_is_between_zero_and_one(p: float) -> None:
-    with pytest.raises(ValueError, match=r"must be in \[0, 1\], but is"):
+    with pytest.raises(ValueError, match=r"≥ 0 and ≤ 1"):
         Poison(p, TASKS, 0)

@@ -170,9 +170,9 @@ def test_a_sample_is_offered_once(build: Callable[..., Loop]) -> None:
     ("option", "value", "message"),
     [
         ("fit_epochs", 0, "fit_epochs ≥ 1, but got 0"),
-        ("lr_min", 1.0, "lr_min ≤ lr_max"),
+        ("lr_min", 1.0, "lr_min ≥ 0 and ≤ 0.05"),
         ("lr_max", 0.0, "lr_max > 0"),
-        ("cutmix_probability", 1.5, "from 0 to 1, but got 1.5"),
+        ("cutmix_probability", 1.5, "≥ 0 and ≤ 1, but got 1.5"),
         ("cutmix_alpha", 0.0, "cutmix_alpha > 0"),
         ("weight_decay", -1.0, "weight_decay ≥ 0"),
         ("fit_after", "taks", "did you mean 'task'"),

@@ -231,8 +231,8 @@ def test_a_penalty_too_stiff_for_the_learning_rate_is_pointed_out(
     ("options", "message"),
     [
         ({"weight": -1.0}, "weight ≥ 0"),
-        ({"gamma": 1.5}, "gamma from 0 to 1"),
-        ({"samples": 0}, "samples ≥ 1 or None"),
+        ({"gamma": 1.5}, "gamma ≥ 0 and ≤ 1"),
+        ({"samples": 0}, "samples ≥ 1"),
         ({"fisher": "true"}, "Allowed: empirical, sampled"),
     ],
 )

@@ -247,6 +247,6 @@ def test_a_penalty_too_stiff_for_the_learning_rate_is_pointed_out(
 def test_networks_without_layers_are_refused() -> None:
     with pytest.raises(ValueError, match="linear layers or convolutions"):
         OLAP().attach(nn.BatchNorm2d(3))
-    with pytest.raises(ValueError, match="gamma from 0 to 1"):
+    with pytest.raises(ValueError, match="gamma ≥ 0 and ≤ 1"):
         OLAP(gamma=-0.1)
     OEWC().attach(nn.BatchNorm2d(3))  # a diagonal has no such needs

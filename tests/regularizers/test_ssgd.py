@@ -182,11 +182,11 @@ def test_runs_repeat_and_resume_bit_for_bit(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"decay": 0.0}, "decay above 0"),
-        ({"decay": 1.1}, "decay above 0 and up to 1"),
-        ({"dropout": 1.0}, "dropout from 0 to below 1"),
+        ({"decay": 0.0}, "decay > 0"),
+        ({"decay": 1.1}, "decay > 0 and ≤ 1"),
+        ({"dropout": 1.0}, "dropout ≥ 0 and < 1"),
         ({"where": "everywhere"}, "Allowed: features, stages"),
-        ({"batch_size": 0}, "batch_size ≥ 2 or None"),
+        ({"batch_size": 0}, "batch_size ≥ 2"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:

@@ -2,6 +2,8 @@
 
 from torch import Tensor, nn
 
+from ..errors import check_numbers
+
 
 class ConvNet(nn.Module):
     """Four 3x3 convolutions with BatchNorm and ReLU, halving the map at the second and fourth.
@@ -11,8 +13,7 @@ class ConvNet(nn.Module):
 
     def __init__(self, classes: int, image_shape: tuple[int, int, int], *, width: int = 32) -> None:
         super().__init__()
-        if width < 1:
-            raise ValueError(f"Expected width ≥ 1, but got {width}.")
+        check_numbers(width=width, at_least=1, whole=True)
         channels = [image_shape[0], width, width, 2 * width, 2 * width]
         for i, stride in enumerate((1, 2, 1, 2)):
             convolution = nn.Conv2d(

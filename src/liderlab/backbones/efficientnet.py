@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..errors import check_numbers
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -172,9 +174,7 @@ class EfficientNet(nn.Module):
         stochastic_depth: float,
     ) -> None:
         super().__init__()
-        for name, value in (("dropout", dropout), ("stochastic_depth", stochastic_depth)):
-            if not 0 <= value < 1:
-                raise ValueError(f"Expected {name} from 0 to below 1, but got {value}.")
+        check_numbers(dropout=dropout, stochastic_depth=stochastic_depth, at_least=0, below=1)
         stem, *outputs, head = widths
         self.features = Features(style.active(channels, stem, 3, stride=2))
         inputs, number = stem, 0
@@ -250,6 +250,5 @@ def lite0(
 
 
 def _checked(width: int) -> int:
-    if width < 1:
-        raise ValueError(f"Expected width ≥ 1, but got {width}.")
+    check_numbers(width=width, at_least=1, whole=True)
     return width

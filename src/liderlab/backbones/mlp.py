@@ -2,6 +2,8 @@
 
 from torch import Tensor, nn
 
+from ..errors import check_numbers
+
 
 class MLP(nn.Module):
     """Two hidden layers of `width` units with ReLU.
@@ -13,8 +15,7 @@ class MLP(nn.Module):
         self, classes: int, image_shape: tuple[int, int, int], *, width: int = 100
     ) -> None:
         super().__init__()
-        if width < 1:
-            raise ValueError(f"Expected width ≥ 1, but got {width}.")
+        check_numbers(width=width, at_least=1, whole=True)
         channels, height, image_width = image_shape
         self.hidden1 = nn.Linear(channels * height * image_width, width)
         self.hidden2 = nn.Linear(width, width)

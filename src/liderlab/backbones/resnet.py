@@ -6,7 +6,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from ..errors import unknown
+from ..errors import check_numbers, unknown
 
 Stem = Literal["cifar", "imagenet"]
 
@@ -81,8 +81,7 @@ class ResNet(nn.Module):
         stem: Stem,
     ) -> None:
         super().__init__()
-        if width < 1:
-            raise ValueError(f"Expected width ≥ 1, but got {width}.")
+        check_numbers(width=width, at_least=1, whole=True)
         if stem not in (allowed := ("cifar", "imagenet")):
             raise unknown("stem", str(stem), allowed)
         large = stem == "imagenet"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -25,7 +26,7 @@ from ..training.loop import Loop
 from ..training.randomness import Generators, derive
 from ..types import MultiStep, Recipe
 from .compatibility import check
-from .config import RunConfig, make_config, merge
+from .config import DEVICES, RunConfig, make_config, merge
 from .options import complete
 from .scale import shrink
 from .thin import thin
@@ -64,7 +65,7 @@ def completed(config: RunConfig) -> RunConfig:
         "memory": {"policy": policy},
         "training": {"replay_size": config.training.replay_size or config.training.batch_size},
         "threads": config.threads or torch.get_num_threads(),
-        "deterministic": config.device == "cpu"
+        "deterministic": find_device(config.device).type == "cpu"
         if config.deterministic is None
         else config.deterministic,
     }
@@ -162,15 +163,14 @@ def build_poison(config: RunConfig, stream: SplitStream) -> Poison | None:
 
 
 def find_device(name: str) -> torch.device:
-    """auto: the best there is."""
+    """auto: the best there is. Only where torch can compute: not, say, on `meta`."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError):
-        raise UserError(f"device {name!r} is not available here: cpu, or auto") from None
-    return device
+    if DEVICES.fullmatch(name):
+        with suppress(RuntimeError, AssertionError):
+            torch.zeros(1, device=name)
+            return torch.device(name)
+    raise UserError(f"device {name!r} is not available here: take cpu, or auto")
 
 
 def _make(make: Callable[..., T], options: dict[str, Any]) -> T:

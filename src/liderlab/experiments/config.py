@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 
 from ..backbones import BACKBONES
 from ..errors import UserError, unknown
@@ -58,6 +65,54 @@ def _bare_name(value: Any) -> Any:
     return {"name": value} if isinstance(value, str) else value
 
 
+def _named(value: Any) -> Any:
+    if not isinstance(value, (str, Mapping, BaseModel)):
+        raise ValueError("expected a name, or fields with a name among them")
+    return _bare_name(value)
+
+
+def _class_order(value: Any) -> Any:
+    """Here, because a union would answer a wrong one with its own notation."""
+    listed = isinstance(value, (list, tuple)) and all(type(c) is int for c in value)
+    if not listed and value not in ("natural", "shuffled"):
+        raise ValueError("expected natural, shuffled, or a list of all classes like [3, 1, 2, 0]")
+    return value
+
+
+def _growing(milestones: list[int]) -> list[int]:
+    if milestones != sorted({m for m in milestones if m > 0}):
+        raise ValueError("expected epochs from 1 on, each later than the one before")
+    return milestones
+
+
+DEVICES = re.compile(r"auto|cpu|mps|cuda(:\d{1,3})?")
+
+
+def _device(value: Any) -> Any:
+    if not isinstance(value, str) or not DEVICES.fullmatch(value):
+        raise ValueError("expected cpu, cuda, cuda:1, …, mps or auto")
+    return value
+
+
+def _by_name(regularizers: Any) -> Tree:
+    """Options by name; a name with nothing behind it takes its defaults."""
+    if not isinstance(regularizers, Mapping | None):
+        raise UserError(
+            "regularizers must hold names and their options, like {lider: {alpha: 0.1}}, "
+            f"but got {regularizers!r}"
+        )
+    chosen = {
+        name: {} if options is None else options for name, options in (regularizers or {}).items()
+    }
+    for name, options in chosen.items():
+        if not isinstance(options, Mapping):
+            raise UserError(
+                f"regularizers.{name} must hold options and their values, like {{alpha: 0.1}}, "
+                f"but got {options!r}"
+            )
+    return chosen
+
+
 def _own_folder(benchmark: Any) -> Any:
     """`folder:PATH` is the benchmark `folder` with its option `path`, wherever the run happens."""
     name = benchmark.get("name") if isinstance(benchmark, Mapping) else None
@@ -95,7 +150,7 @@ def _interval(value: Any) -> str:
     return str(value)
 
 
-Choice = Annotated[Named, BeforeValidator(_bare_name)]
+Choice = Annotated[Named, BeforeValidator(_named)]
 
 
 class BenchmarkSection(Named):
@@ -104,7 +159,9 @@ class BenchmarkSection(Named):
     of each class; null takes all."""
 
     tasks: int | None = Field(None, ge=1)
-    class_order: Literal["natural", "shuffled"] | list[int] = "natural"
+    class_order: Annotated[
+        Literal["natural", "shuffled"] | list[int], BeforeValidator(_class_order)
+    ] = "natural"
     train_per_class: int | None = Field(None, ge=1)
     test_per_class: int | None = Field(None, ge=1)
 
@@ -113,7 +170,7 @@ class MemorySection(Section):
     """size: samples in all. policy: null takes the method's own. offer: whether a sample passes the
     memory in every epoch (as released) or once."""
 
-    size: int = Field(200, ge=0)
+    size: int = Field(200, ge=0, le=10**15)
     policy: str | None = None
     offer: Literal["every-epoch", "once"] = "every-epoch"
     poison: float = Field(0.0, ge=0, le=1)
@@ -122,13 +179,13 @@ class MemorySection(Section):
 class TrainingSection(Section):
     """SGD per task: lr · gamma^(milestones passed), milestones in epochs."""
 
-    epochs: int = Field(5, ge=1)
-    batch_size: int = Field(32, ge=2)
-    replay_size: int | None = Field(None, ge=2, description="null: as many as batch_size")
+    epochs: int = Field(5, ge=1, le=10**9)
+    batch_size: int = Field(32, ge=2, le=10**9)
+    replay_size: int | None = Field(None, ge=2, le=10**9, description="null: as many as batch_size")
     lr: float = Field(0.03, gt=0, allow_inf_nan=False)
     momentum: float = Field(0.0, ge=0, lt=1)
     weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False)
-    milestones: list[int] = []
+    milestones: Annotated[list[int], AfterValidator(_growing)] = []
     gamma: float = Field(0.1, gt=0, le=1)
 
 
@@ -146,7 +203,7 @@ class RunConfig(Section):
 
     preset: str | None = None
     scale: Annotated[ScaleSection | None, BeforeValidator(_bare_name)] = None
-    benchmark: Annotated[BenchmarkSection, BeforeValidator(_bare_name)]
+    benchmark: Annotated[BenchmarkSection, BeforeValidator(_named)]
     method: Choice
     regularizers: dict[str, Tree] = {}
     backbone: Choice
@@ -154,8 +211,8 @@ class RunConfig(Section):
     memory: MemorySection = MemorySection()
     training: TrainingSection = TrainingSection()
     seed: int = Field(0, ge=0, lt=2**32)
-    device: str = "cpu"
-    threads: int | None = Field(None, ge=1, description="null: as many as torch takes")
+    device: Annotated[str, BeforeValidator(_device)] = "cpu"
+    threads: int | None = Field(None, ge=1, le=1024, description="null: as many as torch takes")
     deterministic: bool | None = Field(None, description="null: yes on the CPU, no elsewhere")
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
     checkpoint_every: Annotated[str, BeforeValidator(_interval)] = Field(
@@ -179,6 +236,8 @@ def make_config(*layers: Mapping[str, Any]) -> RunConfig:
     given: Tree = {}
     for layer in layers:
         _refuse_another_start(given, layer)
+        if "regularizers" in layer:
+            layer = {**layer, "regularizers": _by_name(layer["regularizers"])}
         given = merge(given, layer)
     standard: Tree = {"benchmark": {"name": "split-digits"}, "method": {"name": "er-ace"}}
     if given.get("preset") is not None:
@@ -281,7 +340,8 @@ def one_sentence(error: ValidationError, model: type[BaseModel]) -> str:
         allowed = _fields(model, place[:-1])
         kind = f"field of {'.'.join(place[:-1])}" if len(place) > 1 else "field"
         return str(unknown(kind, place[-1], allowed))
-    message = first["msg"][0].lower() + first["msg"][1:]
+    message = first["msg"].removeprefix("Value error, ")
+    message = message[0].lower() + message[1:]
     return f"{'.'.join(place)}: {message}, but got {first['input']!r}"
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from ..errors import check_numbers
 from ..functional.sampling import draw_without_replacement, keep_last
 from ..types import State
 from .poison import Poison
@@ -58,8 +59,7 @@ class Memory:
         policy: Policy,
         poison: Poison | None = None,
     ) -> None:
-        if size < 0:
-            raise ValueError(f"Expected a memory size ≥ 0, but got {size}.")
+        check_numbers(size=size, at_least=0, whole=True)
         self.size, self.policy, self.poison = size, policy, poison
         self.seen = 0  # samples ever offered: the reservoir's odds depend on it
         self.filled = 0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..errors import UserError
+from ..errors import check_numbers
 
 
 class Poison:
@@ -25,8 +25,7 @@ class Poison:
     """
 
     def __init__(self, probability: float, classes: Sequence[range], seed: int) -> None:
-        if not 0 <= probability <= 1:
-            raise UserError(f"the poisoning probability must be in [0, 1], but is {probability}")
+        check_numbers(probability=probability, at_least=0, at_most=1)
         self.probability = probability
         self._first = torch.tensor([task.start for task in classes])
         self._count = torch.tensor([len(task) for task in classes])

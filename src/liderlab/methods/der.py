@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ..errors import check_numbers
 from ..functional.losses import cross_entropy, logit_distance
 from ..memory import Column
 from ..types import Batch, Terms
@@ -25,8 +26,7 @@ class DER(Method):
 
     def __init__(self, alpha: float = 0.1, beta: float = 0.5) -> None:
         super().__init__()
-        if alpha < 0 or beta < 0:
-            raise ValueError(f"Expected alpha and beta ≥ 0, but got {alpha} and {beta}.")
+        check_numbers(alpha=alpha, beta=beta, at_least=0)
         self.alpha, self.beta = alpha, beta
 
     def columns(self, classes: int) -> Mapping[str, Column]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from ..errors import unknown
+from ..errors import check_numbers, unknown
 from ..functional.losses import cross_entropy
 from ..functional.sampling import cutmix
 from ..types import Batch, Fit, Recipe, Stream, Task, Terms
@@ -49,19 +49,11 @@ class GDumb(Method):
         fit_after: Literal["stream", "task"] = "stream",
     ) -> None:
         super().__init__()
-        if fit_epochs < 1:
-            raise ValueError(f"Expected fit_epochs ≥ 1, but got {fit_epochs}.")
-        if not 0 <= lr_min <= lr_max or lr_max == 0:
-            raise ValueError(f"Expected 0 ≤ lr_min ≤ lr_max > 0, but got {lr_min} and {lr_max}.")
-        if not 0 <= cutmix_probability <= 1:
-            raise ValueError(
-                f"Expected cutmix_probability from 0 to 1, but got {cutmix_probability}."
-            )
-        if cutmix_alpha <= 0 or weight_decay < 0:
-            raise ValueError(
-                "Expected cutmix_alpha > 0 and weight_decay ≥ 0, "
-                f"but got {cutmix_alpha} and {weight_decay}."
-            )
+        check_numbers(fit_epochs=fit_epochs, at_least=1, whole=True)
+        check_numbers(lr_max=lr_max, cutmix_alpha=cutmix_alpha, above=0)
+        check_numbers(lr_min=lr_min, at_least=0, at_most=lr_max)
+        check_numbers(cutmix_probability=cutmix_probability, at_least=0, at_most=1)
+        check_numbers(weight_decay=weight_decay, at_least=0)
         if fit_after not in (allowed := ("stream", "task")):
             raise unknown("fit_after", str(fit_after), allowed)
         self.fit_epochs, self.fit_after = fit_epochs, fit_after

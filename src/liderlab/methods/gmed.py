@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from ..errors import check_numbers
 from ..functional.losses import cross_entropy
 from ..memory import Column
 from ..types import Batch, Terms
@@ -37,10 +38,8 @@ class GMED(Method):
 
     def __init__(self, alpha: float = 0.1, beta: float = 0.01, gamma: float = 1.0) -> None:
         super().__init__()
-        if alpha < 0 or beta < 0:
-            raise ValueError(f"Expected alpha and beta ≥ 0, but got {alpha} and {beta}.")
-        if not 0 <= gamma <= 1:
-            raise ValueError(f"Expected gamma from 0 to 1, but got {gamma}.")
+        check_numbers(alpha=alpha, beta=beta, at_least=0)
+        check_numbers(gamma=gamma, at_least=0, at_most=1)
         self.alpha, self.beta, self.gamma = alpha, beta, gamma
 
     def columns(self, classes: int) -> Mapping[str, Column]:

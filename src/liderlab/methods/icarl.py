@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..errors import UserError
+from ..errors import UserError, check_numbers
 from ..functional.losses import binary_cross_entropy, incremental_targets
 from ..functional.sampling import herding_order, rank_in_class
 from ..types import Batch, Concat, Fit, Recipe, Source, Stream, Task, Terms
@@ -46,8 +46,7 @@ class ICaRL(Method):
 
     def __init__(self, l2: float = 1e-5, normalize: bool = True) -> None:
         super().__init__()
-        if l2 < 0:
-            raise ValueError(f"Expected l2 ≥ 0, but got {l2}.")
+        check_numbers(l2=l2, at_least=0)
         self.l2, self.normalize = l2, normalize
 
     def attach(self, network: Network, example: Tensor) -> None:

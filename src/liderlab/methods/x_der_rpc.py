@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from ..errors import check_numbers
 from ..functional.losses import (
     cross_entropy,
     head_margin,
@@ -57,11 +58,8 @@ class XDER(Method):
         margin: float = 0.3,
     ) -> None:
         super().__init__()
-        if min(alpha, beta, gamma, eta) < 0:
-            raise ValueError(
-                "Expected alpha, beta, gamma and eta ≥ 0, "
-                f"but got {alpha}, {beta}, {gamma} and {eta}."
-            )
+        check_numbers(alpha=alpha, beta=beta, eta=eta, margin=margin, at_least=0)
+        check_numbers(gamma=gamma, at_least=0, at_most=1)  # above 1, implants beat the true class
         self.alpha, self.beta, self.gamma = alpha, beta, gamma
         self.eta, self.margin = eta, margin
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor, nn
 
-from ..errors import unknown
+from ..errors import check_numbers, unknown
 from ..functional.curvature import sample_labels
 from ..functional.sampling import draw_without_replacement
 from ..types import Recipe
@@ -34,8 +34,7 @@ class TaskRows:
     """
 
     def __init__(self, name: str, samples: int | None, fisher: Fisher) -> None:
-        if samples is not None and samples < 1:
-            raise ValueError(f"Expected samples ≥ 1 or None, but got {samples}.")
+        check_numbers(samples=samples, at_least=1, whole=True)
         if fisher not in (allowed := ("empirical", "sampled")):
             raise unknown("fisher", str(fisher), allowed)
         self.name, self.samples, self.fisher = name, samples, fisher
@@ -61,10 +60,8 @@ class TaskRows:
 
 def check_penalty(weight: float, gamma: float) -> None:
     """The ranges of the two numbers that every curvature penalty has."""
-    if weight < 0:
-        raise ValueError(f"Expected weight ≥ 0, but got {weight}.")
-    if not 0 <= gamma <= 1:
-        raise ValueError(f"Expected gamma from 0 to 1, but got {gamma}.")
+    check_numbers(weight=weight, at_least=0)
+    check_numbers(gamma=gamma, at_least=0, at_most=1)
 
 
 def warn_if_stiff(name: str, weight: float, curvature: float, recipe: Recipe) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from ..errors import unknown
+from ..errors import check_numbers, unknown
 from ..functional.lipschitz import Reading, batch_lipschitz, spatial_lipschitz
 from ..types import Batch, Terms
 from . import positions
@@ -102,12 +102,8 @@ class LiDER(Regularizer):
         for (argument, allowed), value in zip(CHOICES.items(), chosen, strict=True):
             if value not in allowed:
                 raise unknown(argument, str(value), allowed)
-        if not (alpha >= 0 and beta >= 0):
-            raise ValueError(f"Expected alpha and beta ≥ 0, but got {alpha} and {beta}.")
-        if iterations is not None and iterations < 1:
-            raise ValueError(f"Expected iterations ≥ 1 or None, but got {iterations}.")
-        if not tol >= 0:
-            raise ValueError(f"Expected tol ≥ 0, but got {tol}.")
+        check_numbers(alpha=alpha, beta=beta, tol=tol, at_least=0)
+        check_numbers(iterations=iterations, at_least=1, whole=True)
         self.alpha, self.beta, self.weights = alpha, beta, weights
         self.estimator, self.reading = estimator, reading
         self.iterations, self.tol = iterations, tol

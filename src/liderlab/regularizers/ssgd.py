@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..errors import unknown
+from ..errors import check_numbers, unknown
 from ..types import Recipe, Task
 from .base import Regularizer
 from .stages import find_stages, tapped_module, unwrap
@@ -38,14 +38,12 @@ class SSGD(Regularizer):
         batch_size: int | None = None,
     ) -> None:
         super().__init__()
-        if not 0 < decay <= 1:
-            raise ValueError(f"Expected decay above 0 and up to 1, but got {decay}.")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"Expected dropout from 0 to below 1, but got {dropout}.")
+        check_numbers(decay=decay, above=0, at_most=1)
+        check_numbers(dropout=dropout, at_least=0, below=1)
         if where not in (allowed := ("features", "stages")):
             raise unknown("where", str(where), allowed)
-        if batch_size is not None and batch_size < 2:  # BatchNorm cannot normalise one row
-            raise ValueError(f"Expected batch_size ≥ 2 or None, but got {batch_size}.")
+        # BatchNorm cannot normalise one row
+        check_numbers(batch_size=batch_size, at_least=2, whole=True)
         self.decay, self.dropout = decay, dropout
         self.where, self.batch_size = where, batch_size
         self._handles: list[Any] = []

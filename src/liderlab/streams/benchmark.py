@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ..errors import check_numbers
 from .augment import Augment
 from .cache import cached
 from .catalogue import DATA_SETS
@@ -22,6 +23,7 @@ def split_published(
     transform: Augment,
 ) -> SplitStream:
     """Find the data set, or say how to get it; decode it, or take the cache; split it by class."""
+    check_numbers(size=size, at_least=4, whole=True)
     source = DATA_SETS[data].locate(root)
     ready = cached(data, source, size, read, root=root)
     return split(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import UserError
+from ..errors import UserError, check_numbers
 from .augment import Augment
 from .cache import cached
 from .reading import Reading, image_files, images_of
@@ -32,10 +32,9 @@ def folder(
     augmented by crops (padding size/8) and flips. The decoded images are kept in the data folder's
     cache, never in `path`.
     """
+    check_numbers(size=size, at_least=4, whole=True)
     if not path:
         raise UserError("say which folder: --benchmark folder:PATH")
-    if size < 4:
-        raise UserError(f"expected a size of at least 4 pixels, but got {size}")
     source = Path(path).expanduser().absolute()
     if not source.is_dir():
         raise UserError(f"{source} is not a folder")

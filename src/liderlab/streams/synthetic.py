@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
+from ..errors import check_numbers
 from .augment import Augment
 from .splitting import Images, SplitStream, split
 
@@ -20,6 +21,11 @@ def synthetic(
     seed: int = 0,
 ) -> SplitStream:
     """per_class training images and a third as many for testing, of every class."""
+    check_numbers(
+        classes=classes, per_class=per_class, channels=channels, side=side, at_least=1, whole=True
+    )
+    check_numbers(noise=noise, at_least=0)
+    check_numbers(seed=seed, at_least=0, below=2**32, whole=True)
     generator = torch.Generator().manual_seed(seed)
     shape = (channels, side, side)
     patterns = 60 + 135 * torch.rand(classes, *shape, generator=generator)
