@@ -13,7 +13,7 @@ class ConvNet(nn.Module):
 
     def __init__(self, classes: int, image_shape: tuple[int, int, int], *, width: int = 32) -> None:
         super().__init__()
-        check_numbers(width=width, at_least=1, whole=True)
+        check_numbers(width=width, at_least=1, at_most=2**20, whole=True)
         channels = [image_shape[0], width, width, 2 * width, 2 * width]
         for i, stride in enumerate((1, 2, 1, 2)):
             convolution = nn.Conv2d(

@@ -250,5 +250,5 @@ def lite0(
 
 
 def _checked(width: int) -> int:
-    check_numbers(width=width, at_least=1, whole=True)
+    check_numbers(width=width, at_least=1, at_most=2**20, whole=True)
     return width

@@ -15,7 +15,7 @@ class MLP(nn.Module):
         self, classes: int, image_shape: tuple[int, int, int], *, width: int = 100
     ) -> None:
         super().__init__()
-        check_numbers(width=width, at_least=1, whole=True)
+        check_numbers(width=width, at_least=1, at_most=2**20, whole=True)
         channels, height, image_width = image_shape
         self.hidden1 = nn.Linear(channels * height * image_width, width)
         self.hidden2 = nn.Linear(width, width)

@@ -81,7 +81,7 @@ class ResNet(nn.Module):
         stem: Stem,
     ) -> None:
         super().__init__()
-        check_numbers(width=width, at_least=1, whole=True)
+        check_numbers(width=width, at_least=1, at_most=2**20, whole=True)
         if stem not in (allowed := ("cifar", "imagenet")):
             raise unknown("stem", str(stem), allowed)
         large = stem == "imagenet"

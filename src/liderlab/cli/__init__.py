@@ -56,5 +56,9 @@ def main() -> None:
         complain(str(error))
         code = 1
     except TyperException as error:
-        code = complain(error.format_message())
+        # without a word: a command that needs another one was asked for nothing, and has shown help
+        code = complain(message) if (message := error.format_message()) else 0
+    except OSError as error:
+        complain(f"{error.filename or 'cannot go on'}: {error.strerror or error}")
+        code = 1
     sys.exit(code if isinstance(code, int) else 0)

@@ -12,6 +12,9 @@ from ..errors import UserError, unknown
 from .shared import RunArgument, given, new_console
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..experiments.build import Run
     from ..experiments.config import RunConfig
     from ..experiments.run import Existing
 
@@ -215,24 +218,55 @@ def _run(config: RunConfig, out: Path, existing: Existing) -> None:
     from ..report.progress import ProgressDisplay
     from ..report.tables import metrics
 
-    console = new_console()
-    with ProgressDisplay(new_console(stderr=True)) as display:
-        result = execute(config, out, existing=existing, listener=display)
-    draw_accuracy_matrix(result, out / "accuracy.png")
+    console, progress = new_console(), new_console(stderr=True)
+    started: list[Run] = []
+
+    def on_start(work: Run) -> None:
+        started.append(work)
+        for line in _settled(work):
+            progress.print(line, soft_wrap=True, highlight=False)
+
+    with ProgressDisplay(progress) as display:
+        result = execute(config, out, existing=existing, listener=display, on_start=on_start)
+    if not (out / "accuracy.png").is_file():
+        draw_accuracy_matrix(result, out / "accuracy.png")
     console.print(metrics(result))
-    console.print(f"wrote {out} in {result['seconds']:.1f} s", soft_wrap=True, highlight=False)
+    done = f"wrote {out} in {result['seconds']:.1f} s"
+    if not started:
+        done = f"{out} had finished already: nothing was done"
+    console.print(done, soft_wrap=True, highlight=False)
+
+
+def _settled(work: Run) -> Iterator[str]:
+    """Which stages are regularised, whether they were named or found."""
+    from ..experiments.run import resolved
+
+    for name, found in resolved(work).items():
+        left_out = ", ".join(found["left_out"])
+        rest = f"; nothing to regularise in {left_out}" if left_out else ""
+        yield f"{name} regularises {' → '.join(found['chain'])}{rest}"
 
 
 @app.command(epilog="Example: lider resume runs/x")
-def resume(run: RunArgument) -> None:
+def resume(
+    run: RunArgument,
+    on_nonfinite: Annotated[
+        str | None, typer.Option(help="From now on: stop, or skip steps that are not finite.")
+    ] = None,
+    checkpoint_every: Annotated[
+        str | None, typer.Option(help="From now on: steps (200) or time (30s, 5m).")
+    ] = None,
+) -> None:
     """Go on with an interrupted run; the result is the same as if it had never stopped."""
+    from ..experiments.config import make_config
     from ..experiments.folder import RunFolder
 
     folder = RunFolder.open(run)
-    if folder.finished:
-        print(f"{run} has finished already: there is nothing to resume")
-        return
-    _run(folder.config(), run, "resume")
+    changes = given(on_nonfinite=on_nonfinite, checkpoint_every=checkpoint_every)
+    config = folder.config()
+    if changes:
+        config = make_config(config.model_dump(mode="json"), changes)
+    _run(config, run, "resume")
 
 
 @app.command(
@@ -246,8 +280,15 @@ def verify_resume(
 ) -> None:
     """Prove that a run survives SIGKILL at random moments, to the bit.
 
-    Takes all options of `lider run` but --out. Exit code 0: no difference; 1: there is one.
+    Takes all options of `lider run` but --out, --force and --resume. Exit code 0: no difference; 1:
+    there is one.
     """
+    for option in ("--out", "--force", "--resume"):
+        if any(word.partition("=")[0] == option for word in context.args):
+            raise UserError(
+                f"verify-resume makes folders of its own and takes no {option}: leave it out, or "
+                "keep the runs with --keep FOLDER"
+            )
     import tempfile
 
     from ..experiments.verify import verify_resume as verify

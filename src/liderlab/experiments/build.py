@@ -29,6 +29,7 @@ from .compatibility import check
 from .config import DEVICES, RunConfig, make_config, merge
 from .options import complete
 from .scale import shrink
+from .shortage import memory_for
 from .thin import thin
 from .weights import load_pretrained
 
@@ -76,19 +77,24 @@ def build(config: RunConfig) -> Run:
     """The run, ready to go; `config` must be complete."""
     device = find_device(config.device)
     generators = Generators(config.seed)
-    stream = build_stream(config)
-    method, network = build_network(config, len(stream.names), stream.image_shape)
+    with memory_for(f"the images of {config.benchmark.name}"):
+        stream = build_stream(config)
+    with memory_for(_described(config)):
+        method, network = build_network(config, len(stream.names), stream.image_shape)
     if config.pretrained is not None:
         load_pretrained(network.backbone, config.pretrained, config.backbone.name)
-    network = network.to(device)
-    memory = Memory(
-        config.memory.size if method.rehearsal else 0,
-        stream.image_shape,
-        method.columns(len(stream.names)),
-        POLICIES.load(str(config.memory.policy))(),
-        build_poison(config, stream),
-    )
-    regularizers = build_regularizers(config, network, stream.image_shape)
+    with memory_for(f"{_described(config)} on {device}"):
+        network = network.to(device)
+    with memory_for(f"a buffer of {config.memory.size:,} samples"):
+        memory = Memory(
+            config.memory.size if method.rehearsal else 0,
+            stream.image_shape,
+            method.columns(len(stream.names)),
+            POLICIES.load(str(config.memory.policy))(),
+            build_poison(config, stream),
+        )
+    with memory_for(" and ".join(config.regularizers)):
+        regularizers = build_regularizers(config, network, stream.image_shape)
     training = config.training
     recipe = Recipe(
         lr=training.lr,
@@ -110,7 +116,13 @@ def build(config: RunConfig) -> Run:
         offer=config.memory.offer,
         on_nonfinite=config.on_nonfinite,
     )
+    loop.planned_steps()  # what cannot be planned is refused now, before anything is written
     return Run(config, stream, loop)
+
+
+def _described(config: RunConfig) -> str:
+    width = config.backbone.options.get("width")
+    return f"the network {config.backbone.name}" + (f" of width {width:,}" if width else "")
 
 
 def build_stream(config: RunConfig) -> SplitStream:

@@ -94,23 +94,19 @@ def _device(value: Any) -> Any:
     return value
 
 
-def _by_name(regularizers: Any) -> Tree:
-    """Options by name; a name with nothing behind it takes its defaults."""
-    if not isinstance(regularizers, Mapping | None):
+def _check_regularizers(regularizers: Any) -> None:
+    """Here, because a bare name would be taken for a section with a name."""
+    if not isinstance(regularizers, Mapping):
         raise UserError(
             "regularizers must hold names and their options, like {lider: {alpha: 0.1}}, "
             f"but got {regularizers!r}"
         )
-    chosen = {
-        name: {} if options is None else options for name, options in (regularizers or {}).items()
-    }
-    for name, options in chosen.items():
-        if not isinstance(options, Mapping):
+    for name, options in regularizers.items():
+        if not isinstance(options, Mapping | None):
             raise UserError(
                 f"regularizers.{name} must hold options and their values, like {{alpha: 0.1}}, "
                 f"but got {options!r}"
             )
-    return chosen
 
 
 def _own_folder(benchmark: Any) -> Any:
@@ -236,8 +232,7 @@ def make_config(*layers: Mapping[str, Any]) -> RunConfig:
     given: Tree = {}
     for layer in layers:
         _refuse_another_start(given, layer)
-        if "regularizers" in layer:
-            layer = {**layer, "regularizers": _by_name(layer["regularizers"])}
+        _check_regularizers(layer.get("regularizers", {}))
         given = merge(given, layer)
     standard: Tree = {"benchmark": {"name": "split-digits"}, "method": {"name": "er-ace"}}
     if given.get("preset") is not None:

@@ -13,7 +13,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -22,6 +22,8 @@ from ..errors import UserError
 from ..types import State
 from .checkpoints import Checkpoints
 from .config import RunConfig, make_config, read_yaml
+from .difference import differences
+from .difference import flat as flat
 from .files import write_atomically
 
 FILES = ("config.yaml", "metrics.jsonl", "result.json", "accuracy.png")
@@ -68,6 +70,7 @@ class RunFolder:
             raise UserError(f"cannot write to {self.path}: {error.strerror}") from None
         try:
             self._take(handle)
+            self._check_place(handle)
             self._sweep()
             yield
         finally:
@@ -84,6 +87,15 @@ class RunFolder:
                     break
                 time.sleep(0.01)
         raise UserError(f"another process is running {self.path}: wait for it")
+
+    def _check_place(self, handle: int) -> None:
+        """Whoever was refused removes what it had begun, the lock that we waited for included."""
+        try:
+            if os.path.samestat(os.fstat(handle), os.stat(self.path / LOCK)):
+                return
+        except OSError:
+            pass
+        raise UserError(f"another process has just removed {self.path}: try again")
 
     def _sweep(self) -> None:
         """Remove what a killed process was in the middle of writing."""
@@ -106,28 +118,50 @@ class RunFolder:
 
     def begin(self, config: RunConfig) -> None:
         """Start afresh: remove an earlier run's own files, and nothing else."""
+        self._clear()
+        try:
+            self.write_config(config)
+        except UserError:
+            self.remove()
+            raise
+
+    def _clear(self) -> None:
         for name in FILES:
             (self.path / name).unlink(missing_ok=True)
         self.checkpoints.clear()
+
+    def remove(self) -> None:
+        """Take back what was begun; files that are not ours stay, and the folder with them."""
+        self._clear()
+        (self.path / LOCK).unlink(missing_ok=True)
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
+
+    def write_config(self, config: RunConfig) -> None:
         text = config.as_yaml().encode()
-        write_atomically(self.path / "config.yaml", lambda file: file.write(text))
+        try:
+            write_atomically(self.path / "config.yaml", lambda file: file.write(text))
+        except OSError as error:
+            raise UserError(f"cannot write to {self.path}: {error.strerror}") from None
 
     def config(self) -> RunConfig:
         return make_config(read_yaml(self.path / "config.yaml"))
 
     def check_same(self, config: RunConfig) -> None:
         """Refuse to go on with another configuration than the run was begun with."""
-        there, here = flat(self.config().model_dump()), flat(config.model_dump())
-        changed = [
-            f"{key} was {there.get(key)!r}, now {here.get(key)!r}"
-            for key in sorted(there.keys() | here.keys())
-            if there.get(key) != here.get(key) and key not in MAY_CHANGE
-        ]
+        found = differences(self.config().model_dump(), config.model_dump())
+        changed = [f"{field} {how}" for field, how in found.items() if field not in MAY_CHANGE]
         if changed:
             raise UserError(
                 f"{self.path} was begun with another configuration ({'; '.join(changed)}): "
-                "choose another --out, or --force to start again"
+                "choose another folder, or --force to start again"
             )
+
+    def follow(self, config: RunConfig) -> None:
+        """Go on with this configuration: config.yaml says what runs, also where it MAY_CHANGE."""
+        self.check_same(config)
+        if not self.finished and self.config() != config:
+            self.write_config(config)
 
     def open_metrics(self, length: int) -> IO[bytes]:
         """metrics.jsonl cut to `length` bytes, ready for more: what a checkpoint does not know of
@@ -159,6 +193,8 @@ class RunFolder:
         try:
             result: dict[str, Any] = json.loads((self.path / "result.json").read_bytes())
             return result | {"config": dict(result["config"])}
+        except OSError as error:
+            raise UserError(f"cannot read {self.path / 'result.json'}: {error.strerror}") from None
         except (ValueError, TypeError, KeyError, RecursionError):
             raise UserError(f"{self.path / 'result.json'} is damaged: run it again") from None
 
@@ -168,18 +204,3 @@ class RunFolder:
         if state is None:
             raise UserError(f"{self.path} has no checkpoint: run it again")
         return state
-
-
-def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested values by their dotted names.
-
-    >>> flat({"a": {"b": 1}, "c": 2})
-    {'a.b': 1, 'c': 2}
-    """
-    items: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            items |= flat(value, f"{prefix}{key}.")
-        else:
-            items[f"{prefix}{key}"] = value
-    return items

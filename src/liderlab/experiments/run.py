@@ -21,6 +21,7 @@ from .build import Run, build, completed
 from .config import Interval, RunConfig
 from .folder import RunFolder
 from .interrupt import Stopped, stop_requests
+from .shortage import asked_for
 
 Listener = Callable[[Run, Event], None]
 Existing = Literal["refuse", "replace", "resume"]
@@ -32,28 +33,42 @@ def run(
     *,
     existing: Existing = "refuse",
     listener: Listener | None = None,
+    on_start: Callable[[Run], None] | None = None,
 ) -> dict[str, Any]:
     """Train and evaluate as configured, write the run's folder, return its result.
 
     existing: what to do with an earlier run there. "resume" goes on where its last checkpoint is,
     and the result is the same, to the bit, as if it had never stopped; a finished one is returned
-    as it is.
+    as it is. listener: is told every event. on_start: is shown the run before it begins.
     """
+    folder = RunFolder(out)
+    if existing == "refuse" and folder.taken:
+        raise UserError(f"{out} exists and is not empty: choose another --out, or --force")
     config = completed(config)
     torch.set_num_threads(config.threads or torch.get_num_threads())
     work = build(config)  # before the folder: bad input leaves nothing behind
-    folder = RunFolder(out)
-    if folder.taken and existing == "refuse":
-        raise UserError(f"{out} exists and is not empty: choose another --out, or --force")
     with folder.lock():
         if existing == "resume" and folder.begun:
-            folder.check_same(config)
+            folder.follow(config)
             if folder.finished:
                 return folder.result()
         else:
             folder.begin(config)
-        with _deterministic(bool(config.deterministic)):
+        if on_start:
+            on_start(work)
+        with _taken_back(folder), _deterministic(bool(config.deterministic)):
             return _Execution(work, folder, listener).go()
+
+
+@contextmanager
+def _taken_back(folder: RunFolder) -> Iterator[None]:
+    """A run that is refused after all, before anything was saved, leaves nothing behind."""
+    try:
+        yield
+    except UserError:
+        if not folder.checkpoints.files():
+            folder.remove()
+        raise
 
 
 @contextmanager
@@ -82,15 +97,28 @@ class _Execution:
 
     def go(self) -> dict[str, Any]:
         """To the end; whatever stops it, the last checkpoint is whole."""
-        saved = f"the last checkpoint is intact: lider resume {self._folder.path}"
         try:
             return self._go()
         except OSError as error:
-            raise RunFailed(f"cannot write: {error.strerror or error}; {saved}") from None
+            raise RunFailed(f"cannot write: {error.strerror or error}; {self._saved()}") from None
         except NotFinite as error:
             raise RunFailed(
-                f"{error}: try a smaller learning rate, or --on-nonfinite skip; {saved}"
+                f"{error}, and will be again if it is resumed as it is: leave such steps out, with "
+                f"lider resume {self._folder.path} --on-nonfinite skip, or start with a smaller "
+                "--lr and another --out"
             ) from None
+        except (RuntimeError, MemoryError) as error:
+            if (size := asked_for(error)) is None:
+                raise
+            raise RunFailed(
+                f"there is not enough memory: {size} were asked for; {self._saved()}"
+            ) from None
+
+    def _saved(self) -> str:
+        how = f"lider resume {self._folder.path}"
+        if self._folder.checkpoints.files():
+            return f"the last checkpoint is intact: {how}"
+        return f"nothing was saved yet: {how} starts from the beginning"
 
     def _go(self) -> dict[str, Any]:
         with self._folder.open_metrics(self._logged) as metrics, stop_requests() as request:
@@ -155,6 +183,12 @@ def readings(loop: Loop) -> dict[str, float]:
     return {name: value for r in loop.regularizers for name, value in r.readings().items()}
 
 
+def resolved(work: Run) -> dict[str, Any]:
+    """What was left to the regularisers to settle, by their names."""
+    names = zip(work.config.regularizers, work.loop.regularizers, strict=True)
+    return {name: found for name, regularizer in names if (found := regularizer.resolved())}
+
+
 def _result(work: Run, seconds: float) -> dict[str, Any]:
     stream = work.stream
     return {
@@ -164,6 +198,7 @@ def _result(work: Run, seconds: float) -> dict[str, Any]:
         "classes": list(stream.names),
         "image_shape": list(stream.image_shape),
         "normalisation": {"mean": stream.transform.mean, "std": stream.transform.std},
+        "resolved": resolved(work),
         "versions": versions(),
         "seconds": round(seconds, 2),
     }
@@ -177,5 +212,17 @@ def versions() -> dict[str, Any]:
         "torch": torch.__version__,
         "numpy": numpy.__version__,
         "platform": platform.platform(),
+        "processor": processor(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
     }
+
+
+def processor() -> str:
+    """The CPU's model."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:  # not Linux
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

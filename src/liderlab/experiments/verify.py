@@ -42,15 +42,14 @@ def verify_resume(
     _wait_for(_start(arguments, whole.path), whole)
     training = whole.result()["seconds"]
     say(f"undisturbed: {training:.1f} s of training")
-    every = max(1, whole.state()["steps"] // 20)
+    often = ["--checkpoint-every", str(max(1, whole.state()["steps"] // 20))]
     done, runs, differences = 0, 0, []
     while done < kills:
         runs += 1
         target = RunFolder(folder / f"killed-{runs}")
         while not target.finished:
-            process = _start(
-                [*arguments, "--resume", "--checkpoint-every", str(every)], target.path
-            )
+            # in front: whoever says how often to save is heard
+            process = _start([*often, *arguments, "--resume"], target.path)
             moment = random.uniform(0, 2 * training / (kills - done + 1))
             if done < kills and _kill(process, target, moment):
                 done += 1

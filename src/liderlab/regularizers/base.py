@@ -47,3 +47,7 @@ class Regularizer(nn.Module):
     def readings(self) -> dict[str, float]:
         """Numbers worth logging beside the loss terms."""
         return {}
+
+    def resolved(self) -> dict[str, Any]:
+        """What it settled itself where the configuration left it open, for the record."""
+        return {}

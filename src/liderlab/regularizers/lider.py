@@ -110,6 +110,7 @@ class LiDER(Regularizer):
         self.learn_targets, self.from_input = learn_targets, from_input
         self.on, self.rows, self.draw = on, rows, draw
         self.stages = None if stages is None else list(stages)
+        self._left_out: list[str] = []
         self._checked = False
         self._holder: tuple[nn.Module, ...] = ()
         self._recorder = Recorder()
@@ -171,6 +172,7 @@ class LiDER(Regularizer):
             shapes = {name: feature.shape[1:] for name, feature in features.items()}
             if not named:  # nobody asked for them: leave out what cannot be regularised
                 chain = positions.usable(self.chain, shapes)
+                self._left_out = [stage for stage in self.chain if stage not in chain]
                 self.from_input = chain[0] == INPUT
                 self.stages = [stage for stage in chain if stage != INPUT]
                 self._recorder.attach(self._network, self.chain)
@@ -363,6 +365,10 @@ class LiDER(Regularizer):
             for stage, value in zip(self.chain[1:], values, strict=True)
             if value == value
         }
+
+    def resolved(self) -> dict[str, Any]:
+        """The maps between which λ is estimated, and the stages that were left out."""
+        return {"chain": self.chain, "left_out": self._left_out}
 
     def extra_repr(self) -> str:
         return (

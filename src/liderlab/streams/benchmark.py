@@ -23,7 +23,7 @@ def split_published(
     transform: Augment,
 ) -> SplitStream:
     """Find the data set, or say how to get it; decode it, or take the cache; split it by class."""
-    check_numbers(size=size, at_least=4, whole=True)
+    check_numbers(size=size, at_least=4, at_most=10**4, whole=True)
     source = DATA_SETS[data].locate(root)
     ready = cached(data, source, size, read, root=root)
     return split(

@@ -32,7 +32,7 @@ def folder(
     augmented by crops (padding size/8) and flips. The decoded images are kept in the data folder's
     cache, never in `path`.
     """
-    check_numbers(size=size, at_least=4, whole=True)
+    check_numbers(size=size, at_least=4, at_most=10**4, whole=True)
     if not path:
         raise UserError("say which folder: --benchmark folder:PATH")
     source = Path(path).expanduser().absolute()

@@ -21,9 +21,8 @@ def synthetic(
     seed: int = 0,
 ) -> SplitStream:
     """per_class training images and a third as many for testing, of every class."""
-    check_numbers(
-        classes=classes, per_class=per_class, channels=channels, side=side, at_least=1, whole=True
-    )
+    counts = {"classes": classes, "per_class": per_class, "channels": channels, "side": side}
+    check_numbers(**counts, at_least=1, at_most=10**6, whole=True)
     check_numbers(noise=noise, at_least=0)
     check_numbers(seed=seed, at_least=0, below=2**32, whole=True)
     generator = torch.Generator().manual_seed(seed)

@@ -31,7 +31,7 @@ class Learner:
         on_nonfinite: Literal["stop", "skip"] = "stop",
     ) -> None:
         self._modules, self._regularizers = (network, method), regularizers
-        self._on_nonfinite = on_nonfinite
+        self._on_nonfinite, self._skipped = on_nonfinite, 0
         self._optimizer: torch.optim.Optimizer | None = None
         self._recipe: Recipe | None = None
 
@@ -65,7 +65,11 @@ class Learner:
             elif self._on_nonfinite == "stop":
                 raise NotFinite(f"the {wrong} is not finite")
             else:
-                log.warning("skipped a step: the %s is not finite", wrong)
+                self._skipped += 1
+                if self._skipped.bit_count() == 1:  # 1, 2, 4, …: a warning each would bury the rest
+                    log.warning(
+                        "skipped a step: the %s is not finite (%d so far)", wrong, self._skipped
+                    )
         return {name: value.detach() for name, value in values.items()}
 
     def _nonfinite(self, values: Terms) -> str | None:
