@@ -111,6 +111,10 @@ def test_options_reach_the_configuration(lider, tmp_path: Path) -> None:
         ("run --on-nonfinite maybe", "'stop' or 'skip'"),
         ("resume nowhere", "not a run's folder"),
         ("verify-resume --kills 0", "--kills"),
+        ("verify-resume --out x", "takes no --out"),
+        ("verify-resume --out=x --method er", "takes no --out"),
+        ("verify-resume --resume", "takes no --resume"),
+        ("verify-resume --force", "takes no --force"),
         ("run --nonsense 3", "--nonsense"),
         ("list metods", "did you mean 'methods'"),
         ("show nowhere", "not a run's folder"),
@@ -144,6 +148,37 @@ def test_lists(lider) -> None:
     assert methods["er-ace"]["policy"] == "reservoir"
     code, out, _ = lider("list", "--json")
     assert set(json.loads(out)) == {"methods", "benchmarks", "backbones", "regularizers"}
+
+
+@pytest.mark.parametrize("arguments", [[], ["data"]])
+def test_a_command_that_needs_another_shows_its_help(lider, arguments) -> None:
+    assert lider(*arguments) == (0, lider(*arguments, "--help")[1], "")
+
+
+def test_a_finished_run_is_shown_and_left_alone(lider, tmp_path: Path) -> None:
+    code, first, err = lider(*SMALL, "--lider", "--out", "x")
+    assert code == 0
+    assert err.startswith("lider regularises input → block1 → block2 → block3 → block4\n")
+    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "x").rglob("*")}
+    for command in (["resume", "x"], [*SMALL, "--lider", "--out", "x", "--resume"]):
+        code, out, err = lider(*command)
+        assert (code, err) == (0, "")
+        *table, last = out.splitlines()
+        assert last == "x had finished already: nothing was done"
+        assert table == first.splitlines()[:-1]
+    assert before == {file: file.stat().st_mtime_ns for file in before}
+
+
+def test_stages_that_are_left_out_are_named_at_the_start(lider, tmp_path: Path) -> None:
+    arguments = ("--backbone", "resnet18", "--set", "benchmark.per_class=4")
+    code, _, err = lider(*SMALL, *arguments, "--lider", "--out", "x")
+    assert code == 0
+    assert err.splitlines()[0] == (
+        "lider regularises input → stem → layer1 → layer2 → layer3; nothing to regularise in layer4"
+    )
+    result = json.loads((tmp_path / "x/result.json").read_text())
+    assert result["resolved"]["lider"]["left_out"] == ["layer4"]
+    assert result["config"]["regularizers"]["lider"]["stages"] is None
 
 
 def test_version_and_help(lider) -> None:

@@ -45,10 +45,13 @@ def main() -> None:
     for number in WORDS:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as whoever started us wants it
             signal.signal(number, stop)
-    from .cli import main as command
-
     try:
+        from .cli import main as command
+
         command()
+    except KeyboardInterrupt:
+        say(WORDS[signal.SIGINT])
+        sys.exit(128 + signal.SIGINT)
     except Terminated:
         say(WORDS[signal.SIGTERM])
         raise

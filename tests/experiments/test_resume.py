@@ -1,5 +1,6 @@
 """Runs that stop and go on."""
 
+import errno
 import os
 import resource
 import signal
@@ -226,6 +227,87 @@ def test_a_full_disk_leaves_the_checkpoint_before_intact(whole: RunFolder, tmp_p
     assert compare(whole, RunFolder(tmp_path)) == []
 
 
+def test_a_full_disk_before_the_first_checkpoint_promises_nothing(tmp_path: Path) -> None:
+    def full(folder: RunFolder, length: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunFolder, "open_metrics", full)
+        with pytest.raises(RunFailed) as failed:
+            run(config(), tmp_path)
+    assert str(failed.value) == (
+        "cannot write: No space left on device; nothing was saved yet: "
+        f"lider resume {tmp_path} starts from the beginning"
+    )
+
+
+@pytest.mark.parametrize("mine", [False, True])
+def test_a_run_that_is_refused_late_takes_back_what_it_began(tmp_path: Path, mine: bool) -> None:
+    out = tmp_path / "x"
+    if mine:
+        out.mkdir()
+        (out / "mine.txt").touch()
+
+    def refuse() -> None:
+        raise UserError("on second thoughts")
+
+    with pytest.raises(UserError, match="second thoughts"):
+        run(config(), out, existing="replace", listener=after(2, refuse))
+    assert [file.name for file in tmp_path.rglob("*")] == (["x", "mine.txt"] if mine else [])
+    with pytest.raises(UserError, match="second thoughts"):
+        run(config(), out, existing="replace", listener=after(4, refuse))
+    assert RunFolder(out).state()["steps"] == 3  # what was saved stays
+
+
+def test_no_room_for_the_configuration_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, write: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("liderlab.experiments.folder.write_atomically", full)
+    with pytest.raises(UserError, match="No space left"):
+        run(config(), tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_that_was_removed_while_waiting_is_no_lock(tmp_path: Path) -> None:
+    folder, said = RunFolder(tmp_path / "x"), list[str]()
+
+    def wait() -> None:
+        with pytest.raises(UserError) as refused, folder.lock():
+            pass
+        said.append(str(refused.value))
+
+    with folder.lock():
+        waiting = threading.Thread(target=wait)
+        inode = (tmp_path / "x/.lock").stat().st_ino
+        waiting.start()
+        deadline = time.monotonic() + 30
+        while sum(_opened(inode)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.001)
+        folder.remove()
+    waiting.join()
+    assert said == [f"another process has just removed {tmp_path / 'x'}: try again"]
+
+
+def _opened(inode: int) -> Iterator[bool]:
+    """For every open file of this process, whether it is that one."""
+    for descriptor in range(3, 256):
+        try:
+            yield os.fstat(descriptor).st_ino == inode
+        except OSError:
+            yield False
+
+
+def test_memory_that_runs_out_in_training_is_one_sentence(tmp_path: Path) -> None:
+    def ask() -> None:
+        torch.zeros(10**15)
+
+    with pytest.raises(RunFailed, match=r"4,000,000.0 GB were asked for; the last checkpoint"):
+        run(config(), tmp_path, listener=after(8, ask))
+
+
 def test_no_permission_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="cannot write to"):
@@ -237,8 +319,22 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
     tree = {key: value for key, value in SMALL.items() if key != "regularizers"}
     with pytest.raises(RunFailed, match=r"not finite in task 1, epoch 1, step \d+") as failed:
         run(make_config(tree, changes), tmp_path)
-    assert "--on-nonfinite skip" in str(failed.value)
+    assert f"lider resume {tmp_path} --on-nonfinite skip" in str(failed.value)
+    assert "checkpoint" not in str(failed.value)  # there is none
     assert "loss term '" in str(failed.value) or "gradient" in str(failed.value)
+
+
+def test_after_a_loss_that_was_not_finite_the_run_can_go_on_and_says_how_it_did(
+    tmp_path: Path,
+) -> None:
+    changes = {"training": {"lr": 1e30}, "regularizers": {}}
+    with pytest.raises(RunFailed):
+        run(make_config(SMALL, changes), tmp_path)
+    result = run(make_config(SMALL, changes, {"on_nonfinite": "skip"}), tmp_path, existing="resume")
+    folder = RunFolder(tmp_path)
+    assert folder.config().on_nonfinite == result["config"]["on_nonfinite"] == "skip"
+    run(make_config(SMALL, changes, {"on_nonfinite": "stop"}), tmp_path, existing="resume")
+    assert folder.config().on_nonfinite == "skip"  # it had finished: that is how it was made
 
 
 def test_steps_that_are_not_finite_can_be_skipped(

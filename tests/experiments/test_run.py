@@ -14,7 +14,7 @@ from liderlab.errors import UserError
 from liderlab.experiments.config import RunConfig, make_config, read_yaml
 from liderlab.experiments.folder import RunFolder
 from liderlab.experiments.load import load
-from liderlab.experiments.run import run
+from liderlab.experiments.run import processor, run
 
 SMALL = {
     "benchmark": "synthetic",
@@ -52,6 +52,22 @@ def test_folder_holds_what_it_promises(folder: Path) -> None:
     assert confusion.sum() == 48
     assert {"config", "versions", "seconds"} <= set(result)
     assert result["versions"]["torch"] == torch.__version__
+    assert result["versions"]["threads"] == 1
+    assert result["versions"]["processor"]
+    assert result["resolved"]["lider"]["chain"] == ["input", *(f"block{i}" for i in range(1, 5))]
+
+
+def test_the_processor_is_the_one_that_the_system_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "processor : 0\nmodel name : Imaginary 9000 @ 3 GHz\nprocessor : 1\nmodel name : Other\n"
+    monkeypatch.setattr(Path, "read_text", lambda path: text)
+    assert processor() == "Imaginary 9000 @ 3 GHz"
+
+    def missing(path: Path) -> str:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "read_text", missing)
+    monkeypatch.setattr("platform.processor", lambda: "another system's answer")
+    assert processor() == "another system's answer"
 
 
 def test_metrics_hold_steps_and_tasks(folder: Path) -> None:
@@ -146,6 +162,44 @@ def test_predict_refuses_what_it_cannot_read(folder: Path, tmp_path: Path) -> No
     for bad in ([tmp_path / "x.png"], torch.zeros(1, 3, 8, 8), torch.zeros(1, 1, 4, 4).byte()):
         with pytest.raises(UserError):
             network.predict(bad)
+
+
+def test_predict_takes_images_in_many_forms(folder: Path, tmp_path: Path) -> None:
+    from liderlab.streams.synthetic import synthetic
+
+    network = load(folder)
+    pixels = synthetic().tasks[0].test.images.x[:5]
+    expected = network.predict(pixels)
+    last = pixels.permute(0, 2, 3, 1).numpy()
+    assert network.predict(last) == expected
+    assert network.predict(last[0]) == expected[:1]
+    assert network.predict([*last, *pixels]) == expected * 2
+    assert network.predict(pixels.long()) == expected
+    Image.fromarray(last[0]).save(tmp_path / "a.png")
+    for one in (tmp_path / "a.png", str(tmp_path / "a.png"), Image.fromarray(last[0])):
+        assert network.predict(one) == network.predict([one]) == expected[:1]
+    for nothing in ([], (), pixels[:0], last[:0]):
+        assert network.predict(nothing) == []
+        assert network.probabilities(nothing).shape == (0, 6)
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        (None, "NoneType"),
+        ([None], "NoneType"),
+        (3, "shape"),
+        ({}, "dict"),
+        ("nowhere.png", "nowhere.png"),
+        (np.zeros((2, 9, 9, 3), np.uint8), r"\(n, 3, 8, 8\) or \(n, 8, 8, 3\)"),
+        (np.full((1, 3, 8, 8), 300), "0…255, but got 300"),
+        ([np.zeros((8, 8, 3), np.uint8), np.zeros((4, 4, 3), np.uint8)], "shape"),
+    ],
+)
+def test_predict_says_what_it_takes(folder: Path, bad: Any, says: str) -> None:
+    with pytest.raises(UserError, match=says) as refused:
+        load(folder).predict(bad)
+    assert "\n" not in str(refused.value)
 
 
 def test_damaged_and_unfinished_folders(folder: Path, tmp_path: Path) -> None:

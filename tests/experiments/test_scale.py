@@ -10,7 +10,7 @@ import yaml
 from liderlab.errors import UserError
 from liderlab.experiments.build import build, completed
 from liderlab.experiments.config import RunConfig, make_config
-from liderlab.experiments.folder import flat
+from liderlab.experiments.difference import flat
 from liderlab.experiments.presets import preset, presets
 from liderlab.experiments.run import run
 from liderlab.experiments.scale import SCALES

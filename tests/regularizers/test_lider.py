@@ -286,7 +286,8 @@ def test_parameters_are_the_targets_only_and_state_makes_the_round_trip():
 
 def test_nothing_watched_is_exactly_zero():
     lider = LiDER(network(), STAGES)
-    penalty = lider.penalty()
+    with pytest.warns(UserWarning, match=r"no watch\(\)"):
+        penalty = lider.penalty()
     assert penalty == 0
     assert penalty.shape == ()
     assert not penalty.requires_grad
@@ -303,8 +304,32 @@ def test_a_penalty_is_paid_once():
     logged = lider.terms()  # of the last penalty, for logging
     assert logged == {name: term.detach() for name, term in terms.items()}
     assert not any(term.requires_grad for term in logged.values())
-    assert lider.penalty() == 0
+    with pytest.warns(UserWarning, match=r"no watch\(\)"):
+        assert lider.penalty() == 0
     assert lider.terms() == {}
+    assert lider.penalty() == 0  # said once: a warning here would be an error
+
+
+def test_a_penalty_of_zero_weight_or_of_too_few_rows_is_no_reason_to_warn():
+    assert LiDER(network(), STAGES, alpha=0.0, beta=0.0).penalty() == 0
+    model = network()
+    lider = LiDER(model, STAGES)
+    with lider.watch(torch.tensor([], dtype=torch.long)):
+        model(images())
+    assert lider.penalty() == 0  # warnings are errors here
+
+
+def test_stages_left_out_are_on_record():
+    model = resnet18(10, (1, 8, 8), width=8)
+    lider = LiDER()
+    lider.attach(model, torch.zeros(2, 1, 8, 8))
+    assert lider.resolved() == {
+        "chain": ["stem", "layer1", "layer2", "layer3"],
+        "left_out": ["input", "layer4"],
+    }
+    named = LiDER(stages=["stem", "layer1"], from_input=False)
+    named.attach(model, torch.zeros(2, 1, 8, 8))
+    assert named.resolved() == {"chain": ["stem", "layer1"], "left_out": []}
 
 
 def test_passes_are_averaged_whatever_their_size():
@@ -633,6 +658,9 @@ def test_maps_without_positions_suit_the_batch_form():
         ({"beta": float("nan")}, "beta ≥ 0"),
         ({"iterations": 0}, "iterations ≥ 1"),
         ({"tol": -1.0}, "tol ≥ 0"),
+        ({"alpha": float("inf")}, "alpha ≥ 0 and finite"),
+        ({"iterations": 2.5}, "a whole number"),
+        ({"stages": "1"}, "Expected a list of stages, .'1'., but got '1'"),
         ({"stages": []}, "Expected different stages"),
         ({"stages": ["1", "1"]}, "Expected different stages"),
         ({"stages": ["input", "1"]}, "beside 'input'"),
@@ -673,7 +701,7 @@ def test_set_ups_that_are_degenerate_for_every_batch_are_refused(stages, size, s
     for _ in range(2):  # and refused again
         with pytest.raises(ValueError, match=says):
             meet(lider, model, images(size=size))
-    assert lider.penalty() == 0
+    assert lider.terms() == {}
 
 
 def test_the_batch_form_takes_what_the_spatial_form_refuses():

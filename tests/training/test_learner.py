@@ -153,3 +153,17 @@ def test_a_new_fit_begins_without_momentum() -> None:
     before = network.w.item()
     made.step({"loss": network.w.sum()})
     assert network.w.item() == pytest.approx(before - 0.1)
+
+
+def test_skipped_steps_are_told_without_burying_the_rest(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    network = Weights(1.0)
+    made = Learner(network, nn.Module(), [], "skip")
+    made.start(Recipe(lr=0.1))
+    for _ in range(9):
+        made.step({"loss": network.w.sum() * float("nan")})
+    assert [record.args for record in caplog.records] == [
+        ("loss term 'loss'", n) for n in (1, 2, 4, 8)
+    ]
+    assert network.w.item() == 1.0

@@ -40,8 +40,9 @@ class TrainedNetwork(nn.Module):
     def predict(self, images: Any) -> list[str]:
         """The class of each image.
 
-        images: an array or tensor (n, C, H, W), (n, H, W) for grey ones, or one (C, H, W), of
-        integers in 0…255; or a list of image files or Pillow images of any size.
+        images: an array or tensor (n, C, H, W) or (n, H, W, C), (n, H, W) for grey ones, or a
+        single image without n, of integers in 0…255; or an image file or Pillow image of any size,
+        or a list of them.
         """
         return [self.names[int(best)] for best in self.probabilities(images).argmax(1)]
 
@@ -50,6 +51,8 @@ class TrainedNetwork(nn.Module):
         """softmax of the scores: (n, classes)."""
         device = next(self.parameters()).device
         pixels = as_pixels(images, self.image_shape).to(device)
+        if not len(pixels):
+            return torch.zeros(0, len(self.names))
         return torch.cat([self(part) for part in pixels.split(256)]).softmax(1).cpu()
 
 
@@ -76,31 +79,59 @@ def load(path: str | Path, device: str = "cpu") -> TrainedNetwork:
 
 def as_pixels(images: Any, image_shape: tuple[int, int, int]) -> Tensor:
     """Whatever holds images, as (n, C, H, W)."""
-    if isinstance(images, (list, tuple)) and not isinstance(images[0], (Tensor, np.ndarray)):
-        return torch.stack([read_image(image, image_shape) for image in images])
-    if isinstance(images, (list, tuple)):
-        images = torch.stack([torch.as_tensor(image) for image in images])
-    pixels = torch.as_tensor(images)
-    if pixels.is_floating_point():
-        raise UserError("expected images as whole numbers in 0…255, but got floating-point ones")
-    if pixels.dim() == 3:
-        pixels = pixels[None] if len(pixels) == image_shape[0] else pixels[:, None]
-    if pixels.dim() != 4 or tuple(pixels.shape[1:]) != image_shape:
+    from PIL import Image
+
+    if isinstance(images, (str, Path, Image.Image)):
+        images = [images]
+    if not isinstance(images, (list, tuple)):
+        return from_array(images, image_shape)
+    parts = [torch.zeros(0, *image_shape, dtype=torch.uint8)]
+    for image in images:
+        is_array = isinstance(image, (Tensor, np.ndarray))
+        parts.append((from_array if is_array else read_image)(image, image_shape).cpu())
+    return torch.cat(parts)
+
+
+def from_array(images: Any, image_shape: tuple[int, int, int]) -> Tensor:
+    """An array or tensor of images, or of one, channels first or last: (n, C, H, W)."""
+    try:
+        pixels = torch.as_tensor(images)
+    except (TypeError, ValueError, RuntimeError):
         raise UserError(
-            f"expected images of shape (n, {', '.join(map(str, image_shape))}), "
-            f"but got {tuple(torch.as_tensor(images).shape)}"
+            "expected an array or tensor of images, image files, or Pillow images, "
+            f"but got {type(images).__name__}"
+        ) from None
+    if pixels.is_floating_point() or pixels.is_complex():
+        raise UserError("expected images as whole numbers in 0…255, but got floating-point ones")
+    if pixels.numel() and not 0 <= pixels.min() <= pixels.max() <= 255:
+        raise UserError(
+            "expected images as whole numbers in 0…255, "
+            f"but got {int(pixels.min())}…{int(pixels.max())}"
         )
-    return pixels
+    channels, height, width = image_shape
+    shape, n = tuple(pixels.shape), pixels.shape[0] if pixels.dim() else 0
+    if shape in (image_shape, (n, *image_shape)):
+        return pixels.reshape(-1, *image_shape)
+    if shape in ((height, width, channels), (n, height, width, channels)):
+        return pixels.reshape(-1, height, width, channels).permute(0, 3, 1, 2)
+    if channels == 1 and shape in ((height, width), (n, height, width)):
+        return pixels.reshape(-1, 1, height, width)
+    raise UserError(
+        f"expected images of shape (n, {channels}, {height}, {width}) or "
+        f"(n, {height}, {width}, {channels}), but got {shape}"
+    )
 
 
 def read_image(image: Any, image_shape: tuple[int, int, int]) -> Tensor:
-    """A file or Pillow image, in the colours and the size that the network knows: (C, H, W)."""
+    """A file or Pillow image, in the colours and the size that the network knows: (1, C, H, W)."""
     from PIL import Image
 
     channels, height, width = image_shape
     try:
         picture = image if isinstance(image, Image.Image) else Image.open(image)
         picture = picture.convert("L" if channels == 1 else "RGB").resize((width, height))
-    except (OSError, ValueError, Image.DecompressionBombError):
-        raise UserError(f"cannot read {image} as an image") from None
-    return torch.from_numpy(np.array(picture)).reshape(height, width, channels).permute(2, 0, 1)
+    except (OSError, ValueError, TypeError, AttributeError, Image.DecompressionBombError):
+        what = image if isinstance(image, (str, Path)) else f"an object of {type(image).__name__}"
+        raise UserError(f"cannot read {what} as an image") from None
+    pixels = torch.from_numpy(np.array(picture)).reshape(1, height, width, channels)
+    return pixels.permute(0, 3, 1, 2)

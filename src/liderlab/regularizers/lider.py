@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import pairwise
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from ..errors import check_numbers, unknown
+from ..errors import UserError, check_numbers, unknown
 from ..functional.lipschitz import Reading, batch_lipschitz, spatial_lipschitz
 from ..types import Batch, Terms
 from . import positions
@@ -52,8 +53,8 @@ class LiDER(Regularizer):
             a submodule: `parameters()` yields the targets only.
         stages: module names in running order. The tensor tapped is the module's **output**; for
             this package's own backbones it is the stage's output **before its last ReLU**, as the
-            authors did. None takes the backbone's own list, or finds the children that change the
-            feature map, and says which.
+            authors did. None takes the backbone's own list, or looks for stages among the
+            network's children (the last one of each run of equally shaped maps), and says which.
         alpha, beta: weights of the c-term and the 0-term; `weights="swapped"` exchanges the roles.
         estimator: "spatial" (per sample over positions, the released form) or "batch" (Eq. 6).
         reading: "singular" (σ) or "eigenvalue" (σ², as Eq. 6 prints it).
@@ -71,8 +72,8 @@ class LiDER(Regularizer):
     >>> lider.calibrate([torch.rand(16, 3, 8, 8)])
     >>> with lider.watch():
     ...     output = model(torch.rand(4, 3, 8, 8))
-    >>> lider.penalty().requires_grad, lider.penalty().item()
-    (True, 0.0)
+    >>> lider.penalty().requires_grad
+    True
     """
 
     targets: nn.Parameter | None
@@ -104,6 +105,8 @@ class LiDER(Regularizer):
                 raise unknown(argument, str(value), allowed)
         check_numbers(alpha=alpha, beta=beta, tol=tol, at_least=0)
         check_numbers(iterations=iterations, at_least=1, whole=True)
+        if isinstance(stages, str):
+            raise ValueError(f"Expected a list of stages, [{stages!r}], but got {stages!r}.")
         self.alpha, self.beta, self.weights = alpha, beta, weights
         self.estimator, self.reading = estimator, reading
         self.iterations, self.tol = iterations, tol
@@ -114,6 +117,7 @@ class LiDER(Regularizer):
         self._checked = False
         self._holder: tuple[nn.Module, ...] = ()
         self._recorder = Recorder()
+        self._idle, self._warned = True, False  # whether nothing was watched since the last penalty
         self._watched: list[Tensor] = []  # λ per pass: (n, K), or (1, K) for the batch form
         self._last_terms: Terms = {}
         self.register_buffer("calibrated", torch.tensor(False))
@@ -205,7 +209,7 @@ class LiDER(Regularizer):
                 break
         if count == 0:
             least = self._least
-            raise ValueError(f"Expected batches of at least {least} samples, but there was none.")
+            raise UserError(f"Expected batches of at least {least} samples, but there was none.")
         self._set_targets(total / count)
 
     def _set_targets(self, constants: Tensor) -> None:
@@ -228,6 +232,7 @@ class LiDER(Regularizer):
         one `penalty()` are averaged.
         """
         self._require_stages()
+        self._idle = False
         try:
             with self._recorder.recording() as passes:
                 yield
@@ -289,7 +294,18 @@ class LiDER(Regularizer):
         return {name: term.mean() for name, term in self._weighted_terms().items()}
 
     def penalty(self) -> Tensor:
-        """α · L_cLip + β · L_0Lip of what was watched since the last call; exactly 0 if nothing."""
+        """α · L_cLip + β · L_0Lip of what was watched since the last call.
+
+        Exactly 0 if nothing was: with a warning, once, if there was no `watch()` at all.
+        """
+        if self._idle and self.active and not self._warned:
+            self._warned = True
+            warnings.warn(
+                "LiDER.penalty() is 0: there was no watch() since the last one. Let the replayed "
+                "samples pass through the network inside `with lider.watch():`.",
+                stacklevel=2,
+            )
+        self._idle = True
         terms = self.terms() if self._watched else {}
         self._last_terms = {name: term.detach() for name, term in terms.items()}
         self._watched = []
