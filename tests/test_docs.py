@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from liderlab.experiments.folder import MAY_CHANGE
 from liderlab.experiments.options import SUPPLIED
 from liderlab.methods import METHODS
 from liderlab.regularizers import REGULARIZERS
@@ -44,3 +45,10 @@ def test_readme_names_the_two_commands() -> None:
     for target in ("demo", "test"):
         assert f"make {target}" in readme
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+def test_what_may_change_on_resuming_is_documented() -> None:
+    page = (ROOT / "docs/resume.md").read_text()
+    for field in MAY_CHANGE:
+        assert f"`{field}`" in page
+        assert f"`--{field.replace('_', '-')}`" in page

@@ -24,7 +24,7 @@ def start(folder: Path, preparation: str) -> subprocess.CompletedProcess[str]:
 
 
 @each_signal
-@pytest.mark.parametrize("module", ["typer", "torch", "liderlab.methods.er_ace"])
+@pytest.mark.parametrize("module", ["typer", "torch"])
 def test_a_signal_during_an_import_is_one_line(
     tmp_path: Path, module: str, number: signal.Signals, code: int, word: str
 ) -> None:

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -42,10 +41,3 @@ def test_bad_options_are_one_sentence() -> None:
     assert done.returncode == 2
     assert "did you mean 'er-ace'" in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_how_often_to_save_is_up_to_the_user(tmp_path: Path) -> None:
-    done = verify("er", "--checkpoint-every", "7", "--keep", str(tmp_path / "k"), kills=1)
-    assert done.returncode == 0, done.stderr
-    for run in ("whole", "killed-1"):
-        assert "checkpoint_every: '7'" in (tmp_path / "k" / run / "config.yaml").read_text()

@@ -63,7 +63,7 @@ class SharedActivation(nn.Module):
 EXAMPLE = torch.rand(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 
 
-def test_stages_are_the_children_that_change_the_map_in_running_order():
+def test_stages_are_the_last_of_equally_shaped_children_in_running_order():
     assert find_stages(ForeignResNet(), EXAMPLE) == ["relu", "layer1", "layer2", "layer3"]
 
 

@@ -53,9 +53,9 @@ def evaluating(network: nn.Module) -> Iterator[None]:
 
 
 def find_stages(network: nn.Module, example: Tensor) -> list[str]:
-    """The children that change the feature map, by one look at an example (n, C, H, W).
+    """The stages among a network's children, by one look at an example (n, C, H, W).
 
-    Neighbours with equally shaped maps are one stage, named by the last of them. Where a single
+    Children in a row with equally shaped maps are one stage, named by the last of them. Where a single
     child makes all the maps (say, one big `features`), it is looked into. Outputs without positions
     (pooled features, logits) and modules that run several times (a shared activation) are left out.
     """
