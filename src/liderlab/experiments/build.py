@@ -17,6 +17,7 @@ from ..memory import POLICIES, Memory
 from ..memory.poison import Poison
 from ..methods import METHODS
 from ..methods.base import Method
+from ..registry import Entry
 from ..regularizers import REGULARIZERS
 from ..regularizers.base import Regularizer
 from ..streams import BENCHMARKS
@@ -47,7 +48,7 @@ def completed(config: RunConfig) -> RunConfig:
     """The same configuration with every option that was left open written out, at its scale."""
     check(config)
     tree: dict[str, Any] = config.model_dump()
-    benchmark = BENCHMARKS.entry(config.benchmark.name)
+    benchmark = find_benchmark(config)
     for section, registry in (
         ("benchmark", BENCHMARKS),
         ("method", METHODS),
@@ -69,6 +70,17 @@ def completed(config: RunConfig) -> RunConfig:
         else config.deterministic,
     }
     return make_config(shrink(merge(tree, filled)))
+
+
+def find_benchmark(config: RunConfig) -> Entry:
+    """Its entry; a run's folder may name arrays that only the process it began in has known."""
+    name = config.benchmark.name
+    if name not in BENCHMARKS:
+        raise UserError(
+            f"this run is on {name!r}, arrays that are not known here: in Python, "
+            f"add_benchmark({name!r}, …) as before, then run(config, folder, existing='resume')"
+        )
+    return BENCHMARKS[name]
 
 
 def build(config: RunConfig) -> Run:

@@ -21,7 +21,7 @@ from typing import IO, Any
 from ..errors import UserError
 from ..types import State
 from .checkpoints import Checkpoints
-from .config import RunConfig, make_config, read_yaml
+from .config import RunConfig, read_yaml, stored_config
 from .files import write_atomically
 
 FILES = ("config.yaml", "metrics.jsonl", "result.json", "accuracy.png")
@@ -113,7 +113,7 @@ class RunFolder:
         write_atomically(self.path / "config.yaml", lambda file: file.write(text))
 
     def config(self) -> RunConfig:
-        return make_config(read_yaml(self.path / "config.yaml"))
+        return stored_config(read_yaml(self.path / "config.yaml"))
 
     def check_same(self, config: RunConfig) -> None:
         """Refuse to go on with another configuration than the run was begun with."""
@@ -126,7 +126,7 @@ class RunFolder:
         if changed:
             raise UserError(
                 f"{self.path} was begun with another configuration ({'; '.join(changed)}): "
-                "choose another --out, or --force to start again"
+                "choose another folder, or --force to start again"
             )
 
     def open_metrics(self, length: int) -> IO[bytes]:
