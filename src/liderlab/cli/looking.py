@@ -57,12 +57,16 @@ def _list_presets(words: list[str], as_json: bool) -> None:
     from ..experiments.presets import presets
 
     chosen = [p for p in presets().values() if all(word in p.name for word in words)]
+    if not chosen:
+        raise UserError(
+            f"no preset has {' and '.join(map(repr, words))} in its name: lider list presets lists all"
+        )
     if as_json:
         print(json.dumps([vars(p) for p in chosen], indent=1, ensure_ascii=False))
         return
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("preset", "lr", "LiDER α, β", "in the paper"):
-        table.add_column(column, no_wrap=True)
+    for column in ("preset", "lr", "LiDER α, β", "paper"):
+        table.add_column(column, overflow="fold")  # the longest rows take 80 columns
     for preset in chosen:
         lider = preset.config["regularizers"].get("lider")
         weights = f"{lider['alpha']}, {lider['beta']}" if lider else "–"
