@@ -28,6 +28,7 @@ from ..types import MultiStep, Recipe
 from .compatibility import check
 from .config import RunConfig, make_config, merge
 from .options import complete
+from .origin import Origin, origin_of
 from .scale import shrink
 from .thin import thin
 from .weights import load_pretrained
@@ -37,11 +38,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Run:
-    """Everything a run needs, made from its configuration."""
+    """Everything a run needs, made from its configuration, and what it was made from."""
 
     config: RunConfig
     stream: SplitStream
     loop: Loop
+    origin: Origin
 
 
 def completed(config: RunConfig) -> RunConfig:
@@ -89,8 +91,9 @@ def build(config: RunConfig) -> Run:
     generators = Generators(config.seed)
     stream = build_stream(config)
     method, network = build_network(config, len(stream.names), stream.image_shape)
+    weights = None
     if config.pretrained is not None:
-        load_pretrained(network.backbone, config.pretrained, config.backbone.name)
+        weights = load_pretrained(network.backbone, config.pretrained, config.backbone.name)
     network = network.to(device)
     memory = Memory(
         config.memory.size if method.rehearsal else 0,
@@ -121,7 +124,7 @@ def build(config: RunConfig) -> Run:
         offer=config.memory.offer,
         on_nonfinite=config.on_nonfinite,
     )
-    return Run(config, stream, loop)
+    return Run(config, stream, loop, origin_of(stream, weights))
 
 
 def build_stream(config: RunConfig) -> SplitStream:
