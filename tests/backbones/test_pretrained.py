@@ -41,7 +41,7 @@ def test_everything_loads_but_the_classifier(name: str, classes: int, tmp_path: 
         assert torch.equal(value, origin[key]), key
 
 
-@pytest.mark.parametrize("below", ["state_dict", "model", "network"])
+@pytest.mark.parametrize("below", ["state_dict", "model_state_dict", "model", "network"])
 def test_weights_may_lie_deeper(below: str, tmp_path: Path) -> None:
     state = make("resnet18", 7, 0).state_dict()
     wrapped = {f"module.{name}": value for name, value in state.items()}
@@ -68,11 +68,11 @@ def test_a_foreign_network_takes_its_own_names() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda w: w.pop("layer1.0.bn1.weight"), r"it lacks layer1\.0\.bn1\.weight$"),
-        (lambda w: w.update({"layer9.x": torch.zeros(1)}), r"it also has layer9\.x$"),
+        (lambda w: w.pop("layer1.0.bn1.weight"), r"it lacks layer1\.0\.bn1\.weight \("),
+        (lambda w: w.update({"layer9.x": torch.zeros(1)}), r"it also has layer9\.x \("),
         (
             lambda w: w.update({"conv1.weight": torch.zeros(64, 3, 7, 7)}),
-            r"conv1\.weight is 64x3x7x7, not 4x3x3x3$",
+            r"conv1\.weight is 64x3x7x7, not 4x3x3x3 \(they must be those of the same network",
         ),
     ],
 )
@@ -102,8 +102,8 @@ class Evil:
     ("content", "message"),
     [
         ({"weights": Evil()}, "could run somebody's code"),
-        ([1, 2], "holds no weights by name"),
-        ({"epoch": 3}, "holds no weights by name"),
+        ([1, 2], "holds no weights by name, but a list: expected a state dict, or one below"),
+        ({"epoch": 3, "opt": {}}, "no weights by name, but epoch, opt: .* model_state_dict, model"),
     ],
 )
 def test_files_that_are_not_weights(content: Any, message: str, tmp_path: Path) -> None:
@@ -124,6 +124,27 @@ def test_files_that_are_not_files(tmp_path: Path) -> None:
         read_weights(tmp_path / "cut.pt")
     with pytest.raises(UserError, match="cannot read weights from"):
         read_weights(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"\x89PNG" + b"0" * 99, bytes(range(256)), b"hello", b""])
+def test_bytes_that_are_no_checkpoint_are_not_suspected(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "w.pt").write_bytes(content)
+    with pytest.raises(UserError, match="it is damaged or no checkpoint"):
+        read_weights(tmp_path / "w.pt")
+
+
+def test_a_whole_network_in_a_file(tmp_path: Path) -> None:
+    torch.save(torch.nn.Linear(2, 2), tmp_path / "w.pt")
+    with pytest.raises(UserError, match=r"save the network's state_dict\(\) instead"):
+        read_weights(tmp_path / "w.pt")
+
+
+def test_another_width_is_told_in_short() -> None:
+    wide = BACKBONES.load("resnet18")(7, SHAPE, width=8).state_dict()
+    with pytest.raises(UserError, match=r"do not fit resnet18: bn1.bias is 8, not 4;") as error:
+        load_weights(make("resnet18", 7, 0), wide, "file", "resnet18")
+    assert "more have another shape" in str(error.value)
+    assert len(str(error.value)) < 400
 
 
 def test_published_weights_come_from_torchs_own_cache(

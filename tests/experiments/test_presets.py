@@ -227,3 +227,36 @@ def test_presets_are_listed_by_words() -> None:
     data = json.loads(listed("gmed", "--json"))
     assert len(data) == 4
     assert data[0] == vars(preset(data[0]["name"]))
+
+
+def test_all_presets_fit_80_columns(lider) -> None:
+    code, out, _ = lider("list", "presets")
+    heading, *rows = out.splitlines()
+    assert code == 0
+    assert heading.split() == ["preset", "lr", "LiDER", "α,", "β", "paper"]
+    assert max(map(len, out.splitlines())) <= 80
+    assert [row.split()[0] for row in rows] == list(presets())  # a row each, none cut
+    for row, p in zip(rows, presets().values(), strict=True):
+        weights = p.config["regularizers"].get("lider", {})
+        cells = [f"{weights['alpha']},", str(weights["beta"])] if weights else ["–"]
+        lr = str(p.config["training"].get("lr", "–"))
+        assert row.split()[1:] == [lr, *cells, "yes" if p.printed else "no"]
+
+
+def test_in_a_narrow_terminal_nothing_is_lost(lider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    wanted = "cifar100-pretrained-500-der++-lider-controlled"
+    _, out, _ = lider("list", "presets", wanted)
+    heading, *rows = out.splitlines()
+    width = heading.index("lr")
+    assert "".join(row[:width].strip() for row in rows) == wanted
+    assert "0.1, 0.1" in rows[0]
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_words_that_no_preset_has(lider, options: list[str]) -> None:
+    code, out, err = lider("list", "presets", "cub200", "gmed", *options)
+    assert (code, out) == (2, "")
+    assert err == (
+        "lider: no preset has 'cub200' and 'gmed' in its name: lider list presets lists all\n"
+    )

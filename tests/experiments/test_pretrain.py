@@ -1,7 +1,7 @@
 """Pre-training writes weights that another run starts from."""
 
 import json
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +9,16 @@ import pytest
 import torch
 
 from liderlab.backbones.pretrained import read_weights
-from liderlab.cli import main
 from liderlab.errors import UserError
 from liderlab.experiments.build import build, completed
 from liderlab.experiments.config import make_config
+from liderlab.experiments.folder import RunFolder
 from liderlab.experiments.load import load
 from liderlab.experiments.pretrain import export_weights, name_of, pretraining
 from liderlab.experiments.run import run
-from liderlab.experiments.weights import find_weights, kept_weights
+from liderlab.experiments.weights import hint, kept_weights, weights_file, weights_in
 
+Lider = Callable[..., tuple[int, str, str]]
 TINY: dict[str, Any] = {
     "benchmark": {"name": "synthetic", "per_class": 6},
     "backbone": {"name": "resnet18", "width": 4},
@@ -91,9 +92,9 @@ def test_weights_are_kept_by_name(
         "--backbone resnet18"
     )
     with pytest.raises(UserError, match=command):
-        find_weights("tinyimagenet32-resnet18", "resnet18")
+        weights_file("tinyimagenet32-resnet18", "resnet18")
     export_weights(weights.parent / "run", kept_weights("tiny"))
-    assert find_weights("tiny", "resnet18").keys() == read_weights(weights).keys()
+    assert weights_in(weights_file("tiny", "resnet18")).keys() == read_weights(weights).keys()
 
 
 def test_weights_that_do_not_fit_are_refused_before_anything_is_written(
@@ -106,30 +107,130 @@ def test_weights_that_do_not_fit_are_refused_before_anything_is_written(
 
 
 def test_from_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    lider: Lider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lider(line: str) -> tuple[int, str, str]:
-        """(exit code, standard output, standard error)"""
-        monkeypatch.setattr(sys, "argv", ["lider", *line.split()])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        return int(stop.value.code or 0), *capsys.readouterr()
-
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LIDER_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("COLUMNS", "80")
-    synthetic = "--benchmark synthetic --backbone convnet-small --threads 1"
-    code, out, err = lider(f"pretrain {synthetic} --scale smoke")
+    synthetic = "--benchmark synthetic --backbone convnet-small --threads 1".split()  # noqa: SIM905
+    code, out, err = lider("pretrain", *synthetic, "--scale", "smoke")
     assert code == 0, err
-    assert "lider run --pretrained synthetic-convnet-small" in out
-    assert (tmp_path / "data/weights/synthetic-convnet-small.pt").is_file()
-    start = "--pretrained synthetic-convnet-small --width 4"  # smoke took an eighth of 32
-    code, out, err = lider(f"run {synthetic} --epochs 1 {start} --out x")
+    name = "synthetic-convnet-small-smoke"
+    assert f"lider run --pretrained {name}" in out
+    assert (tmp_path / f"data/weights/{name}.pt").is_file()
+    start = ["--pretrained", name, "--width", "4"]  # smoke took an eighth of 32
+    code, out, err = lider("run", *synthetic, "--epochs", "1", *start, "--out", "x")
     assert code == 0, err
-    code, _, err = lider(f"run {synthetic} --pretrained nowhere --out y")
+    code, _, err = lider("run", *synthetic, "--pretrained", "nowhere", "--out", "y")
     assert code == 2
     assert err.startswith("lider: there are no weights named 'nowhere'")
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "suffix"),
+    [
+        ({"backbone": {"width": 64}}, ""),
+        ({"scale": "paper", "device": "cpu", "threads": 2, "memory": {"size": 9}}, ""),
+        ({"scale": "smoke"}, "-smoke"),
+        ({"backbone": {"width": 16}}, "-width16"),
+        ({"seed": 2}, "-seed2"),
+        ({"training": {"epochs": 3, "lr": 0.2}}, "-epochs3-lr0.2"),
+        ({"benchmark": {"train_per_class": 5}, "scale": "cpu"}, "-train_per_class5-cpu"),
+        ({"regularizers": {"lider": {"on": "stream"}}}, "-lider"),
+    ],
+)
+def test_only_the_full_recipe_has_the_plain_name(change: dict[str, Any], suffix: str) -> None:
+    assert name_of(pretraining(change)) == f"tinyimagenet32-resnet18{suffix}"
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("tinyimagenet32-resnet18", "--benchmark split-tinyimagenet --size 32 --backbone resnet18"),
+        ("cifar100-resnet18", "--benchmark split-cifar100 --backbone resnet18"),
+        ("cub200-resnet50", "--benchmark split-cub200 --backbone resnet50"),
+        ("mine", ""),
+    ],
+)
+def test_a_name_tells_how_to_train_it(name: str, options: str) -> None:
+    assert hint(name).strip() == options
+
+
+TRAIN = ["pretrain", "--benchmark", "synthetic", "--backbone", "convnet-small", "--scale", "smoke"]
+
+
+def test_kept_weights_are_replaced_only_by_force(
+    lider: Lider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIDER_DATA", str(tmp_path))
+    command = [*TRAIN, "--out", "w"]
+    assert lider(*command)[0] == 0
+    kept = kept_weights("w").read_bytes()
+    for more in ([], ["--run", "elsewhere"], ["--run", "elsewhere", "--resume"]):
+        code, out, err = lider(*command, *more)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"lider: {kept_weights('w')} exists: ")
+        assert "--out" in err
+        assert "--force" in err
+    assert not (tmp_path / "elsewhere").exists()  # refused before anything is trained
+    assert lider(*command, "--resume")[0] == 0  # finished, kept: nothing to do
+    assert kept_weights("w").read_bytes() == kept
+    assert lider(*command, "--seed", "1", "--force")[0] == 0
+    assert kept_weights("w").read_bytes() != kept
+
+
+def test_what_is_in_the_way_of_the_run_is_told_with_its_option(
+    lider: Lider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIDER_DATA", str(tmp_path))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/file").touch()
+    code, _, err = lider(*TRAIN, "--run", "full")
+    assert code == 2
+    assert "full exists and is not empty: choose another folder with --run" in err
+    assert lider(*TRAIN, "--run", "r")[0] == 0
+    code, _, err = lider(*TRAIN, "--run", "r", "--out", "other")
+    assert code == 2
+    assert "--run" in err
+    assert "--resume" in err
+    code, _, err = lider(*TRAIN, "--run", "r", "--out", "other", "--resume")
+    assert code == 0, err
+    assert kept_weights("other").is_file()
+    code, _, err = lider(*TRAIN, "--run", "r", "--out", "third", "--resume", "--seed", "1")
+    assert code == 2
+    assert "--out" not in err
+
+
+def test_weights_that_came_in_the_meantime_stay(weights: Path, tmp_path: Path) -> None:
+    other = tmp_path / "w.pt"
+    torch.save({"a": torch.zeros(1)}, other)
+    before = other.read_bytes()
+    with pytest.raises(UserError, match=r"holds other weights: keep those of .* --out NAME"):
+        export_weights(weights.parent / "run", other)
+    assert other.read_bytes() == before
+
+
+def test_imagenet_is_no_name_for_ones_own(lider: Lider) -> None:
+    code, _, err = lider(*TRAIN, "--out", "imagenet")
+    assert code == 2
+    assert "imagenet means the published weights" in err
+
+
+@pytest.mark.parametrize("what", ["folder", "checkpoint"])
+def test_a_run_starts_from_another_run(weights: Path, tmp_path: Path, what: str) -> None:
+    source = weights.parent / "run"
+    source = source if what == "folder" else RunFolder(source).checkpoints.files()[0]
+    loop = build(completed(make_config(TINY, {"pretrained": str(source)}))).loop
+    state, read = loop.network.backbone.state_dict(), read_weights(weights)
+    assert all(torch.equal(state[name], read[name]) for name in state if "fc." not in name)
+
+
+def test_a_damaged_checkpoint_and_a_folder_of_something_else(weights: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.pt"
+    cut.write_bytes(RunFolder(weights.parent / "run").checkpoints.files()[0].read_bytes()[:-9])
+    with pytest.raises(UserError, match=r"cannot read weights from .*: its checksum is wrong"):
+        weights_in(weights_file(str(cut), "resnet18"))
+    with pytest.raises(UserError, match="is a folder without a run's checkpoints"):
+        weights_file(str(tmp_path), "resnet18")
 
 
 def test_a_folder_that_cannot_be_written(weights: Path, tmp_path: Path) -> None:

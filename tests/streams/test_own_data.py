@@ -203,3 +203,51 @@ def test_an_array_that_is_mapped_from_a_file_stays_there(tmp_path: Path) -> None
     x = np.load(tmp_path / "x.npy", mmap_mode="r")
     images = Images(x, [0, 1, 0, 1])
     assert images.x.data_ptr() == x.ctypes.data
+
+
+def test_keras_grey_arrays_have_one_channel() -> None:
+    assert Images(np.zeros((4, 8, 6, 1), dtype=np.uint8), [0] * 4).x.shape == (4, 1, 8, 6)
+    assert Images(np.zeros((4, 1, 8, 1), dtype=np.uint8), [0] * 4).x.shape == (4, 1, 8, 1)
+
+
+def test_train_and_test_images_have_one_shape() -> None:
+    x, y = arrays(8, 0)
+    with pytest.raises(UserError, match=r"one shape .* got \(3, 8, 8\) and \(3, 8, 4\)"):
+        split(Images(x, y), Images(x[:, :, :4], y), tasks=2)
+    with pytest.raises(UserError, match=r"got \(3, 8, 8\) and \(1, 8, 8\)"):
+        split(Images(x, y), Images(x[..., 0], y), tasks=2)
+
+
+@pytest.mark.parametrize("names", [["a"], list("abcde")])
+def test_every_class_has_one_name(names: list[str]) -> None:
+    images = Images(*arrays(8, 0))
+    with pytest.raises(UserError, match="a name for each of 4 classes, but got"):
+        split(images, images, 2, names=names)
+
+
+def test_a_built_in_benchmark_keeps_its_name() -> None:
+    images, built_in = Images(*arrays(8, 0)), BENCHMARKS["split-digits"]
+    for replace in (False, True):
+        with pytest.raises(UserError, match="split-digits is a built-in benchmark"):
+            add_benchmark("split-digits", images, images, tasks=2, replace=replace)
+    assert BENCHMARKS["split-digits"] is built_in
+
+
+def test_own_arrays_are_replaced_only_on_purpose() -> None:
+    images = Images(*arrays(8, 0))
+    try:
+        add_benchmark("mine", images, images, tasks=2)
+        with pytest.raises(UserError, match="replace=True"):
+            add_benchmark("mine", images, images, tasks=4)
+        assert BENCHMARKS["mine"].facts["tasks"] == 2
+        add_benchmark("mine", images, images, tasks=4, replace=True)
+        assert BENCHMARKS["mine"].facts["tasks"] == 4
+    finally:
+        BENCHMARKS.pop("mine", None)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "folder:x", "two words"])
+def test_names_that_would_be_read_otherwise(name: str) -> None:
+    images = Images(*arrays(8, 0))
+    with pytest.raises(UserError, match="letters, digits"):
+        add_benchmark(name, images, images, tasks=2)

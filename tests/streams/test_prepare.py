@@ -6,6 +6,8 @@ import hashlib
 import json
 import shutil
 import tarfile
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 
 from liderlab.errors import UserError
 from liderlab.streams.catalogue import DATA_SETS, Remote
+from liderlab.streams.files import locked
 from liderlab.streams.prepare import prepare
 
 Lider = Callable[..., tuple[int, str, str]]
@@ -38,7 +41,12 @@ def archive(publish: SimpleNamespace, tmp_path: Path) -> Path:
 
 
 def visible(folder: Path) -> list[str]:
-    return sorted(p.name for p in folder.iterdir() if not p.name.endswith(".lock"))
+    return sorted(p.name for p in folder.iterdir()) if folder.exists() else []
+
+
+def nothing_is_left(folder: Path) -> bool:
+    """Not even the data folder, which was not there before."""
+    return not folder.exists()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -60,12 +68,13 @@ def test_an_archive_is_imported_wherever_the_data_is_in_it(
     folder = publish.cub200(tmp_path / "deep" / "er")
     shutil.make_archive(str(tmp_path / "birds"), "zip", tmp_path / "deep")
     assert folder.exists()
-    assert prepare("cub200", source=tmp_path / "birds.zip") == own_data_folder / "CUB_200_2011"
+    path = prepare("cub200", source=tmp_path / "birds.zip", checked=False)
+    assert path == own_data_folder / "CUB_200_2011"
 
 
 def test_the_binary_form_keeps_its_own_name(publish: SimpleNamespace, tmp_path: Path) -> None:
     source = publish.cifar100_binary(tmp_path / "source")
-    assert prepare("cifar100", source=source).name == "cifar-100-binary"
+    assert prepare("cifar100", source=source, checked=False).name == "cifar-100-binary"
 
 
 def test_prepare_list_and_run(lider: Lider, archive: Path, own_data_folder: Path) -> None:
@@ -117,7 +126,7 @@ def test_other_files_than_the_publishers_are_refused(
     assert code == 2
     assert "instead of the publisher's 16019d7e3df5f24257cddd939b257f8d" in err
     assert "--unchecked" in err
-    assert visible(own_data_folder) == []
+    assert nothing_is_left(own_data_folder)
 
 
 def test_an_archive_of_the_publishers_name_must_be_the_publishers(
@@ -126,7 +135,7 @@ def test_an_archive_of_the_publishers_name_must_be_the_publishers(
     named = archive.rename(archive.with_name("cifar-100-python.tar.gz"))
     with pytest.raises(UserError, match="publisher's eb9058c3a382ffc7106e4002c42a8d85"):
         prepare("cifar100", source=named)
-    assert visible(own_data_folder) == []
+    assert nothing_is_left(own_data_folder)
 
 
 @pytest.mark.parametrize(
@@ -157,9 +166,7 @@ def test_a_broken_source_is_told_and_leaves_nothing(
             file.add(source, f"{inside}cifar-100-python")
     with pytest.raises(UserError, match=message):
         prepare("cifar100", source=archive, checked=False)
-    assert visible(own_data_folder) in ([], ["cache"])
-    assert not list(own_data_folder.rglob("*unfinished*"))
-    assert DATA_SETS["cifar100"].find(own_data_folder) is None
+    assert nothing_is_left(own_data_folder)
 
 
 def test_a_folder_that_is_in_the_way_is_not_touched(archive: Path, own_data_folder: Path) -> None:
@@ -192,10 +199,114 @@ def test_a_download_becomes_a_data_set(
     sums = {path: hashlib.md5(path.read_bytes()).hexdigest() for path in files}
     remotes = tuple(Remote(p.as_uri(), md5, p.stat().st_size) for p, md5 in sums.items())
     inside = {path.name: md5 for path, md5 in sums.items()} if len(files) > 1 else {"train": "0"}
-    monkeypatch.setitem(DATA_SETS, name, replace(DATA_SETS[name], remotes=remotes, md5=inside))
+    train, test = {"cifar100": (8, 4), "mnist": (20, 10)}[name]
+    tiny = replace(DATA_SETS[name], remotes=remotes, md5=inside, train=train, test=test)
+    monkeypatch.setitem(DATA_SETS, name, tiny)
     path = prepare(name)
     assert DATA_SETS[name].find(own_data_folder) == path
-    assert not any((own_data_folder / "downloads").rglob("*.*"))  # the archive has done its work
+    assert visible(own_data_folder) == sorted([path.name, "cache"])  # the archive has done its work
+
+
+@pytest.mark.parametrize("form", ["folder", "archive", "in place"])
+def test_fewer_images_than_published_are_told(
+    lider: Lider, publish: SimpleNamespace, tmp_path: Path, own_data_folder: Path, form: str
+) -> None:
+    source = publish.cub200(own_data_folder if form == "in place" else tmp_path / "source")
+    if form == "archive":
+        source = Path(shutil.make_archive(str(tmp_path / "birds"), "zip", source.parent))
+    arguments = [] if form == "in place" else ["--from", str(source)]
+    code, out, err = lider("data", "prepare", "cub200", *arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "4 training and 2 test images instead of the 5,994 and 5,794 of CUB-200-2011" in err
+    assert "--unchecked" in err
+    assert form == "in place" or nothing_is_left(own_data_folder)
+    code, out, err = lider("data", "prepare", "cub200", *arguments, "--unchecked")
+    assert code == 0, err
+    code, out, _ = lider("data", "list", "--json")
+    row = next(row for row in json.loads(out)["data"] if row["name"] == "cub200")
+    assert (row["found"], row["complete"]) == (True, False)
+    assert "in part" in lider("data", "list")[1]
+
+
+@pytest.mark.parametrize("name", ["classes.txt", "train_test_split.txt", "images"])
+def test_birds_without_their_index_are_not_found(
+    publish: SimpleNamespace, own_data_folder: Path, name: str
+) -> None:
+    folder = publish.cub200(own_data_folder)
+    assert DATA_SETS["cub200"].find(own_data_folder) == folder
+    shutil.rmtree(folder / name) if name == "images" else (folder / name).unlink()
+    assert DATA_SETS["cub200"].find(own_data_folder) is None
+
+
+def test_a_missing_image_is_named(publish: SimpleNamespace, tmp_path: Path) -> None:
+    source = publish.cub200(tmp_path / "source")
+    next(source.rglob("b_1.jpg")).unlink()
+    with pytest.raises(UserError, match=r"b_1\.jpg is missing: the data set is not complete"):
+        prepare("cub200", source=source, checked=False)
+
+
+def test_what_is_expected_is_said_once(tmp_path: Path, own_data_folder: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError) as error:
+        prepare("mnist", source=tmp_path / "empty")
+    assert str(error.value).count("train-images*idx3*") == 1
+    assert nothing_is_left(own_data_folder)
+
+
+def test_junk_is_one_short_sentence(lider: Lider, tmp_path: Path, own_data_folder: Path) -> None:
+    (tmp_path / "junk.tgz").write_text("junk")
+    code, _, err = lider("data", "prepare", "cifar100", "--from", "junk.tgz")
+    assert code == 2
+    assert err == "lider: junk.tgz is not a complete tar or zip archive\n"
+    assert nothing_is_left(own_data_folder)
+
+
+@pytest.mark.parametrize("arrived", [0, 100])
+def test_a_failed_download_leaves_only_what_it_can_go_on_from(
+    tmp_path: Path, own_data_folder: Path, monkeypatch: pytest.MonkeyPatch, arrived: int
+) -> None:
+    remote = Remote((tmp_path / "not-there.tgz").as_uri(), "0" * 32, 9)
+    monkeypatch.setitem(DATA_SETS, "cifar100", replace(DATA_SETS["cifar100"], remotes=(remote,)))
+    monkeypatch.setattr("liderlab.streams.download.time.sleep", lambda seconds: None)
+    part = own_data_folder / "downloads" / "cifar100" / "not-there.tgz.part"
+    if arrived:
+        part.parent.mkdir(parents=True)
+        part.write_bytes(b"x" * arrived)
+    with pytest.raises(UserError, match="cannot download"):
+        prepare("cifar100")
+    left = [p for p in own_data_folder.rglob("*") if p.is_file()]
+    assert left == ([part] if arrived else [])
+    assert bool(arrived) == own_data_folder.exists()
+
+
+def test_a_source_around_the_data_folder_is_refused(
+    publish: SimpleNamespace, own_data_folder: Path
+) -> None:
+    source = publish.cifar100_python(own_data_folder)
+    with pytest.raises(UserError, match=r"lies inside .*: choose another with --root"):
+        prepare("cifar100", root=source / "data", source=source, checked=False)
+    assert sorted(p.name for p in source.iterdir()) == ["meta", "test", "train"]
+
+
+def test_a_lock_is_taken_by_one_at_a_time_although_it_is_removed(tmp_path: Path) -> None:
+    inside, most = [0], [0]
+
+    def work() -> None:
+        for _ in range(30):
+            with locked(tmp_path / "new", "x"):
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                time.sleep(0.001)  # let the others try
+                inside[0] -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1]
+    assert not (tmp_path / "new").exists() or not list((tmp_path / "new").iterdir())
 
 
 def test_what_has_no_download_says_so(lider: Lider) -> None:

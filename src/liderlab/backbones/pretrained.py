@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -17,38 +18,59 @@ from .foreign import Foreign, last_linear
 
 Weights = dict[str, Tensor]
 LITE0 = "efficientnet-lite0"
+BELOW = ("state_dict", "model_state_dict", "model", "network")
+NO_CHECKPOINT = "it is damaged or no checkpoint"
 
 
 def read_weights(path: Path) -> Weights:
     """The tensors of a checkpoint, by name, on the CPU.
 
-    Takes a state dict as torchvision publishes it, or one below "state_dict", "model" or "network".
+    Takes a state dict as torchvision publishes it, or one below one of the usual keys (`BELOW`).
     Nothing but tensors and plain values is ever unpickled.
     """
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():  # about pickles that are refused anyhow
+            warnings.simplefilter("ignore")
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise UserError(f"there are no weights at {path}") from None
-    except pickle.UnpicklingError:
-        raise UserError(
-            f"{path} holds more than tensors and is not read: it could run somebody's code"
-        ) from None
+    except pickle.UnpicklingError as error:
+        raise UserError(_unreadable(path, error)) from None
     except (OSError, RuntimeError, EOFError, ValueError, KeyError) as error:
-        reason = getattr(error, "strerror", None) or "it is damaged or no checkpoint"
+        reason = getattr(error, "strerror", None) or NO_CHECKPOINT
         raise UserError(f"cannot read weights from {path}: {reason}") from None
-    for key in ("state_dict", "model", "network"):
+    for key in BELOW:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
-    if not isinstance(content, Mapping):
-        raise UserError(f"{path} holds no weights by name")
-    weights = {str(k).removeprefix("module."): v for k, v in content.items()}
-    weights = {name: value for name, value in weights.items() if isinstance(value, Tensor)}
+    found = content.items() if isinstance(content, Mapping) else ()
+    weights = {str(k).removeprefix("module."): v for k, v in found if isinstance(v, Tensor)}
     if not weights:
-        raise UserError(f"{path} holds no weights by name")
+        raise UserError(
+            f"{path} holds no weights by name, but {_contents(content)}: expected a state dict, or "
+            f"one below {', '.join(BELOW[:-1])} or {BELOW[-1]}"
+        )
     return weights
 
 
-def load_weights(backbone: nn.Module, weights: Mapping[str, Tensor], source: str) -> None:
+def _unreadable(path: Path, error: pickle.UnpicklingError) -> str:
+    if "Unsupported operand" in str(error):  # these bytes are no pickle at all
+        return f"cannot read weights from {path}: {NO_CHECKPOINT}"
+    return (
+        f"{path} holds more than tensors and is not read, as it could run somebody's code: save "
+        "the network's state_dict() instead"
+    )
+
+
+def _contents(content: Any) -> str:
+    if not isinstance(content, Mapping):
+        return f"a {type(content).__name__}"
+    keys = [str(key) for key in content]
+    return ", ".join(keys[:3] + ["…"] * (len(keys) > 3)) or "nothing"
+
+
+def load_weights(
+    backbone: nn.Module, weights: Mapping[str, Tensor], source: str, name: str = "this backbone"
+) -> None:
     """Put weights into a backbone, all but its classifier, which stays as it was made.
 
     Names and shapes must be the backbone's own; the error says which are not.
@@ -65,21 +87,30 @@ def load_weights(backbone: nn.Module, weights: Mapping[str, Tensor], source: str
         *_listed("lacks", missing),
         *_listed("also has", strange),
         *(f"{n} is {_size(given[n])}, not {_size(own[n])}" for n in sorted(misshapen)[:3]),
+        *([f"{len(misshapen) - 3} more have another shape"] if len(misshapen) > 3 else []),
     ]
     if problems:
-        raise UserError(f"the weights in {source} do not fit this backbone: {'; '.join(problems)}")
+        raise UserError(
+            f"the weights in {source} do not fit {name}: {'; '.join(problems)} (they must be those "
+            "of the same network with the same options; only its classifier may differ)"
+        )
     network.load_state_dict({n: given[n] for n in body & given.keys()} | _rest(own, head, given))
 
 
 def imagenet_weights(name: str) -> Weights:
     """The published ImageNet weights of one of our backbones."""
+    return read_weights(imagenet_file(name))
+
+
+def imagenet_file(name: str) -> Path:
+    """The file that holds them."""
     published = BACKBONES[name].facts.get("imagenet") if name in BACKBONES else None
     if published is None:
         known = [n for n, entry in BACKBONES.items() if "imagenet" in entry.facts]
         raise UserError(
             f"there are no published ImageNet weights for {name}, only for {', '.join(known)}"
         )
-    return read_weights(_packaged() if name == LITE0 else _downloaded(str(published)))
+    return _packaged() if name == LITE0 else _downloaded(str(published))
 
 
 def _packaged() -> Path:

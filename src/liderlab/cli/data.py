@@ -41,7 +41,9 @@ def list_(
     for column in ("name", "here", "download", "images", "licence"):
         table.add_column(column, style="bold" if column == "name" else None)
     for row in rows:
-        here = f"yes, {_size(row['bytes'])}" if row["found"] else "no"
+        here = "no"
+        if row["found"]:
+            here = f"{'yes' if row['complete'] else 'in part'}, {_size(row['bytes'])}"
         download = _size(row["download_bytes"]) if row["download_bytes"] else "none: --from"
         table.add_row(row["name"], here, download, row["images"], row["licence"])
     console = Console()
@@ -55,12 +57,14 @@ def _rows(home: Path) -> list[dict[str, Any]]:
     rows = []
     for data in DATA_SETS.values():
         path = data.find(home)
+        size, images = (None, 0) if path is None else _content(path)
         row = {
             "name": data.name,
             "title": data.title,
             "found": path is not None,
             "path": None if path is None else str(path),
-            "bytes": None if path is None else _bytes(path),
+            "complete": path is not None and (not images or images >= data.train + data.test),
+            "bytes": size,
             "images": data.images,
             "licence": data.licence,
             "benchmark": data.benchmark,
@@ -82,7 +86,7 @@ def prepare(
     ] = None,
     unchecked: Annotated[
         bool,
-        typer.Option("--unchecked", help="Also take files with another checksum."),
+        typer.Option("--unchecked", help="Also take other files, or only some of the images."),
     ] = False,
 ) -> None:
     """Download a data set, or import it, check it, and decode it once."""
@@ -133,8 +137,13 @@ def _bar() -> Iterator[Report | None]:
         yield report
 
 
-def _bytes(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+def _content(folder: Path) -> tuple[int, int]:
+    """How many bytes are below a folder, and how many image files."""
+    from ..streams.catalogue import IMAGE_SUFFIXES
+
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    images = sum(file.suffix.lower() in IMAGE_SUFFIXES for file in files)
+    return sum(file.stat().st_size for file in files), images
 
 
 def _size(number: int) -> str:

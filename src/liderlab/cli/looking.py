@@ -57,12 +57,15 @@ def _list_presets(words: list[str], as_json: bool) -> None:
     from ..experiments.presets import presets
 
     chosen = [p for p in presets().values() if all(word in p.name for word in words)]
+    if not chosen:
+        wanted = " and ".join(map(repr, words))
+        raise UserError(f"no preset has {wanted} in its name: lider list presets lists all")
     if as_json:
         print(json.dumps([vars(p) for p in chosen], indent=1, ensure_ascii=False))
         return
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("preset", "lr", "LiDER α, β", "in the paper"):
-        table.add_column(column, no_wrap=True)
+    for column in ("preset", "lr", "LiDER α, β", "paper"):
+        table.add_column(column, overflow="fold")  # the longest rows take 80 columns
     for preset in chosen:
         lider = preset.config["regularizers"].get("lider")
         weights = f"{lider['alpha']}, {lider['beta']}" if lider else "–"
@@ -106,7 +109,7 @@ def _registries() -> dict[str, Registry]:
 def show(run: RunArgument, as_json: JsonOption = False) -> None:
     """Show a finished run: its choices, its metrics, its accuracy matrix."""
     from ..experiments.folder import RunFolder
-    from ..report.tables import accuracy_matrix, metrics
+    from ..report.tables import accuracy_matrix, metrics, origin
 
     result = RunFolder.open(run).result()
     if as_json:
@@ -121,6 +124,8 @@ def show(run: RunArgument, as_json: JsonOption = False) -> None:
         f"{result['seconds']:.1f} s{scale}",
         highlight=False,
     )
+    for line in origin(result):
+        console.print(line, highlight=False)
     console.print(metrics(result))
     console.print(accuracy_matrix(result))
 

@@ -157,7 +157,9 @@ def pretrain(
         str | None, typer.Option(help="A file, or a name to keep the weights under.")
     ] = None,
     run: Annotated[Path | None, typer.Option(help="The folder of the run that trains.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier run there.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an earlier run and weights of that name.")
+    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an unfinished run there, if there is one.")
     ] = False,
@@ -166,7 +168,8 @@ def pretrain(
 
     Use them with: lider run --pretrained NAME_OR_FILE
     """
-    from ..experiments.pretrain import export_weights, name_of, pretraining
+    from ..experiments.pretrain import check_place, export_weights, name_of, pretraining
+    from ..experiments.weights import is_file_name, kept_weights
 
     options = {
         "benchmark": given(name=benchmark, size=size),
@@ -176,13 +179,11 @@ def pretrain(
     }
     config = pretraining(options, _assigned(set_))
     out = out or name_of(config)
-    run = run or Path("runs") / f"pretrain-{Path(out).stem}"
-    _run(config, run, "replace" if force else "resume" if resume else _ask(run))
-
-    from ..experiments.weights import is_file_name, kept_weights
-
     path = Path(out) if is_file_name(out) else kept_weights(out)
-    export_weights(run, path)
+    run = run or Path("runs") / f"pretrain-{path.stem}"
+    check_place(out, path, run, replace=force, resume=resume)
+    _run(config, run, "replace" if force else "resume" if resume else _ask(run))
+    export_weights(run, path, replace=force)
     new_console().print(
         f"wrote {path}; use it with: lider run --pretrained {out}", soft_wrap=True, highlight=False
     )

@@ -18,6 +18,7 @@ from ..memory import POLICIES, Memory
 from ..memory.poison import Poison
 from ..methods import METHODS
 from ..methods.base import Method
+from ..registry import Entry
 from ..regularizers import REGULARIZERS
 from ..regularizers.base import Regularizer
 from ..streams import BENCHMARKS
@@ -28,6 +29,7 @@ from ..types import MultiStep, Recipe
 from .compatibility import check
 from .config import DEVICES, RunConfig, make_config, merge
 from .options import complete
+from .origin import Origin, origin_of
 from .scale import shrink
 from .shortage import memory_for
 from .thin import thin
@@ -38,18 +40,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Run:
-    """Everything a run needs, made from its configuration."""
+    """Everything a run needs, made from its configuration, and what it was made from."""
 
     config: RunConfig
     stream: SplitStream
     loop: Loop
+    origin: Origin
 
 
 def completed(config: RunConfig) -> RunConfig:
     """The same configuration with every option that was left open written out, at its scale."""
     check(config)
     tree: dict[str, Any] = config.model_dump()
-    benchmark = BENCHMARKS.entry(config.benchmark.name)
+    benchmark = find_benchmark(config)
     for section, registry in (
         ("benchmark", BENCHMARKS),
         ("method", METHODS),
@@ -73,6 +76,17 @@ def completed(config: RunConfig) -> RunConfig:
     return make_config(shrink(merge(tree, filled)))
 
 
+def find_benchmark(config: RunConfig) -> Entry:
+    """Its entry; a run's folder may name arrays that only the process it began in has known."""
+    name = config.benchmark.name
+    if name not in BENCHMARKS:
+        raise UserError(
+            f"this run is on {name!r}, arrays that are not known here: in Python, "
+            f"add_benchmark({name!r}, …) as before, then run(config, folder, existing='resume')"
+        )
+    return BENCHMARKS[name]
+
+
 def build(config: RunConfig) -> Run:
     """The run, ready to go; `config` must be complete."""
     device = find_device(config.device)
@@ -81,8 +95,9 @@ def build(config: RunConfig) -> Run:
         stream = build_stream(config)
     with memory_for(_described(config)):
         method, network = build_network(config, len(stream.names), stream.image_shape)
+    weights = None
     if config.pretrained is not None:
-        load_pretrained(network.backbone, config.pretrained, config.backbone.name)
+        weights = load_pretrained(network.backbone, config.pretrained, config.backbone.name)
     with memory_for(f"{_described(config)} on {device}"):
         network = network.to(device)
     with memory_for(f"a buffer of {config.memory.size:,} samples"):
@@ -117,7 +132,7 @@ def build(config: RunConfig) -> Run:
         on_nonfinite=config.on_nonfinite,
     )
     loop.planned_steps()  # what cannot be planned is refused now, before anything is written
-    return Run(config, stream, loop)
+    return Run(config, stream, loop, origin_of(stream, weights))
 
 
 def _described(config: RunConfig) -> str:

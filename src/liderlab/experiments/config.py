@@ -234,19 +234,49 @@ def make_config(*layers: Mapping[str, Any]) -> RunConfig:
         _refuse_another_start(given, layer)
         _check_regularizers(layer.get("regularizers", {}))
         given = merge(given, layer)
-    standard: Tree = {"benchmark": {"name": "split-digits"}, "method": {"name": "er-ace"}}
-    if given.get("preset") is not None:
-        standard = preset(str(given["preset"])).config
-    given = merge(standard, given)
+    complete = is_complete(given)
+    if not complete:
+        standard: Tree = {"benchmark": {"name": "split-digits"}, "method": {"name": "er-ace"}}
+        if given.get("preset") is not None:
+            standard = preset(str(given["preset"])).config
+        given = merge(standard, given)
     given["benchmark"] = benchmark = _own_folder(_bare_name(given["benchmark"]))
     name = benchmark.get("name") if isinstance(benchmark, Mapping) else benchmark
     defaults = BENCHMARKS.entry(str(name)).facts["defaults"]
+    return stored_config(given if complete else merge(defaults, given))
+
+
+def stored_config(tree: Mapping[str, Any]) -> RunConfig:
+    """The configuration that a run's folder holds: nothing is left to be filled in.
+
+    Its benchmark may be arrays that only another process knows (`add_benchmark`).
+    """
     try:
-        config = RunConfig.model_validate(merge(defaults, given))
+        config = RunConfig.model_validate(_without_removed(tree))
     except ValidationError as error:
         raise UserError(one_sentence(error, RunConfig)) from None
     _check_names(config)
     return config
+
+
+def is_complete(tree: Mapping[str, Any]) -> bool:
+    """Whether it is what a run wrote down: neither preset nor benchmark have anything to add.
+
+    What they would add is a regulariser that was removed, or one that the run never had.
+    """
+    return RunConfig.model_fields.keys() <= tree.keys()
+
+
+def _without_removed(tree: Mapping[str, Any]) -> Tree:
+    """`regularizers.lider: null` takes away what a preset, a file or a benchmark has put there."""
+    regularizers = tree.get("regularizers")
+    if not isinstance(regularizers, Mapping):
+        return dict(tree)
+    for name, options in regularizers.items():
+        if options is None:
+            REGULARIZERS.entry(str(name))  # a slip of the pen removes nothing
+    kept = {name: options for name, options in regularizers.items() if options is not None}
+    return {**tree, "regularizers": kept}
 
 
 def _refuse_another_start(given: Mapping[str, Any], layer: Mapping[str, Any]) -> None:
@@ -254,6 +284,10 @@ def _refuse_another_start(given: Mapping[str, Any], layer: Mapping[str, Any]) ->
     old, new = given.get("preset"), layer.get("preset")
     if old is not None and new is not None and old != new:
         raise UserError(f"this configuration started from preset {old}, not from {new}: choose one")
+    if old is None and new is not None and is_complete(given):
+        raise UserError(
+            f"this configuration is a run's, with all its values: preset {new} has none to add"
+        )
     refuse_another(given.get("scale"), layer.get("scale"))
 
 

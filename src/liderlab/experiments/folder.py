@@ -21,7 +21,7 @@ from typing import IO, Any
 from ..errors import UserError
 from ..types import State
 from .checkpoints import Checkpoints
-from .config import RunConfig, make_config, read_yaml
+from .config import RunConfig, read_yaml, stored_config
 from .difference import differences
 from .difference import flat as flat
 from .files import write_atomically
@@ -145,7 +145,7 @@ class RunFolder:
             raise UserError(f"cannot write to {self.path}: {error.strerror}") from None
 
     def config(self) -> RunConfig:
-        return make_config(read_yaml(self.path / "config.yaml"))
+        return stored_config(read_yaml(self.path / "config.yaml"))
 
     def check_same(self, config: RunConfig) -> None:
         """Refuse to go on with another configuration than the run was begun with."""

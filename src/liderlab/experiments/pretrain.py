@@ -7,10 +7,16 @@ import re
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from ..backbones.foreign import Foreign
+from ..backbones.pretrained import Weights, read_weights
 from ..errors import UserError
-from .config import RunConfig, Tree, make_config
+from .build import build_network, completed
+from .config import BenchmarkSection, RunConfig, Tree, make_config
 from .files import write_atomically
-from .folder import RunFolder
+from .folder import RunFolder, flat
+from .weights import IMAGENET
 
 RECIPE: Tree = {
     "benchmark": {"name": "split-tinyimagenet", "tasks": 1, "size": 32},
@@ -42,24 +48,72 @@ def pretraining(*layers: Tree) -> RunConfig:
     return config
 
 
+NOT_IN_NAME = {"device", "threads", "deterministic", "log_every", "checkpoint_every", "memory"}
+NOT_IN_NAME |= {"scale", "regularizers"}
+"""Fields that leave the weights as they are, or have a word of their own in the name."""
+
+
 def name_of(config: RunConfig) -> str:
     """What its weights are called unless somebody says otherwise.
 
+    The plain name, which presets ask for, is for the paper's recipe at full width; whatever differs
+    from it is in the name.
+
     >>> name_of(pretraining({"benchmark": "synthetic"}))
     'synthetic-resnet18'
+    >>> name_of(pretraining({"benchmark": "synthetic", "seed": 1, "scale": "smoke"}))
+    'synthetic-resnet18-seed1-smoke'
     """
-    size = config.benchmark.options.get("size", "")
-    name = f"{config.benchmark.name.removeprefix('split-')}{size}-{config.backbone.name}"
-    return re.sub(r"[^\w.+-]", "-", name)
+    options = config.benchmark.options
+    parts = [f"{config.benchmark.name.removeprefix('split-')}{options.get('size', '')}"]
+    parts += [Path(options["path"]).name] if "path" in options else []
+    parts += [config.backbone.name, *config.regularizers]
+    plain = pretraining(
+        {"benchmark": _named(config.benchmark, "size", "root", "path"), "seed": 0},
+        {"backbone": {"name": config.backbone.name}},
+    )
+    full = completed(config.model_copy(update={"scale": None}))
+    there, here = (flat(c.model_dump(exclude=NOT_IN_NAME)) for c in (completed(plain), full))
+    for key in sorted(there.keys() | here.keys()):
+        if there.get(key) != here.get(key):
+            parts.append(f"{key.rpartition('.')[2]}{here.get(key)}")
+    if config.scale is not None and config.scale.name != "paper":
+        parts.append(config.scale.name)
+    return re.sub(r"[^\w.+-]+", "-", "-".join(parts)).strip("-")
 
 
-def export_weights(run: str | Path, path: Path) -> dict[str, Any]:
-    """Write the backbone of a finished run as a file for `--pretrained`; returns what it says."""
-    import torch
+def _named(benchmark: BenchmarkSection, *kept: str) -> Tree:
+    options = {key: value for key, value in benchmark.options.items() if key in kept}
+    return {"name": benchmark.name, **options}
 
-    from ..backbones.foreign import Foreign
-    from .build import build_network
 
+def check_place(out: str, path: Path, run: Path, *, replace: bool, resume: bool) -> None:
+    """Refuse, before anything is trained, what could not be kept afterwards.
+
+    out: a name, or a file; path: the file that it means; run: the folder of the run that trains.
+    """
+    if out == IMAGENET:
+        raise UserError(f"{IMAGENET} means the published weights: choose another name with --out")
+    folder = RunFolder(run)
+    if path.exists() and not replace and not (resume and folder.finished):
+        raise UserError(
+            f"{path} exists: keep these weights under another name with --out, or --force to "
+            "replace it"
+        )
+    if folder.finished and not replace and not resume:
+        raise UserError(
+            f"{run} holds a finished run: choose another folder with --run, --resume to write its "
+            "weights again, or --force to train anew"
+        )
+    if folder.taken and not folder.begun and not replace:
+        raise UserError(f"{run} exists and is not empty: choose another folder with --run")
+
+
+def export_weights(run: str | Path, path: Path, *, replace: bool = False) -> dict[str, Any]:
+    """Write the backbone of a finished run as a file for `--pretrained`; returns what it says.
+
+    replace: also over a file that holds other weights.
+    """
     folder = RunFolder.open(run)
     config, result = folder.config(), folder.result()
     channels, height, width = result["image_shape"]
@@ -75,10 +129,22 @@ def export_weights(run: str | Path, path: Path) -> dict[str, Any]:
         "normalisation": result["normalisation"],
         "scale": result["scale"],
     }
-    content = {"state_dict": body.state_dict(), "about": json.dumps(about)}
+    weights = body.state_dict()
+    if path.exists() and not replace:
+        if _same(weights, read_weights(path)):
+            return about
+        raise UserError(
+            f"{path} holds other weights: keep those of {run} under another name with "
+            f"--resume --run {run} --out NAME"
+        )
+    content = {"state_dict": weights, "about": json.dumps(about)}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, lambda file: torch.save(content, file))
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
     return about
+
+
+def _same(a: Weights, b: Weights) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)

@@ -21,6 +21,7 @@ from .build import Run, build, completed
 from .config import Interval, RunConfig
 from .folder import RunFolder
 from .interrupt import Stopped, stop_requests
+from .origin import check_origin
 from .shortage import asked_for
 
 Listener = Callable[[Run, Event], None]
@@ -51,7 +52,9 @@ def run(
         if existing == "resume" and folder.begun:
             folder.follow(config)
             if folder.finished:
-                return folder.result()
+                result = folder.result()
+                check_origin(result, work.origin, folder.path)
+                return result
         else:
             folder.begin(config)
         if on_start:
@@ -90,6 +93,7 @@ class _Execution:
         self._interval = Interval.parse(work.config.checkpoint_every)
         self._seconds, self._logged = 0.0, 0
         if (state := folder.checkpoints.latest()) is not None:
+            check_origin(state.pop("origin", {}), work.origin, folder.path)
             self._seconds, self._logged = state.pop("seconds"), state.pop("logged")
             work.loop.load_state_dict(state)
         self._started = self._saved_at = time.monotonic()
@@ -148,7 +152,8 @@ class _Execution:
         metrics.flush()
         state = self._work.loop.state_dict()
         logged, seconds = metrics.tell(), self._elapsed()
-        self._folder.checkpoints.write({**state, "logged": logged, "seconds": seconds})
+        state |= {"logged": logged, "seconds": seconds, "origin": self._work.origin}
+        self._folder.checkpoints.write(state)
         self._saved_at, self._saved_steps = time.monotonic(), self._work.loop.steps
 
     def _elapsed(self) -> float:
@@ -199,6 +204,7 @@ def _result(work: Run, seconds: float) -> dict[str, Any]:
         "image_shape": list(stream.image_shape),
         "normalisation": {"mean": stream.transform.mean, "std": stream.transform.std},
         "resolved": resolved(work),
+        **work.origin,
         "versions": versions(),
         "seconds": round(seconds, 2),
     }

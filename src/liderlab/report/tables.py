@@ -63,3 +63,25 @@ def accuracy_matrix(result: Result) -> Table:
     for task, row in enumerate(matrix):
         table.add_row(f"task {task + 1}", *("" if v is None else f"{v:.1f}" for v in row))
     return table
+
+
+def origin(result: Result) -> list[str]:
+    """What a run was made from, in lines; none where an older version wrote nothing about it.
+
+    >>> origin({"data": {"train": [9, 8], "test": [4, 4], "fingerprint": "0f"}})
+    ['data: 17 + 8 images, 8…9 + 4 in each of 2 tasks, fingerprint 0f']
+    """
+    lines = []
+    if data := result.get("data"):
+        total = " + ".join(f"{sum(data[part]):,}" for part in ("train", "test"))
+        each = " + ".join(_span(data[part]) for part in ("train", "test"))
+        tasks = f"{each} in each of {len(data['train'])} tasks"
+        lines.append(f"data: {total} images, {tasks}, fingerprint {data['fingerprint']}")
+    if weights := result.get("pretrained"):
+        lines.append(f"pre-trained weights: {weights['name']}, SHA-256 {weights['sha256']}")
+    return lines
+
+
+def _span(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,}…{high:,}"

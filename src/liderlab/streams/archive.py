@@ -31,9 +31,7 @@ def unpack(archive: Path, folder: Path, report: Report = silent) -> None:
     except BROKEN as error:
         if isinstance(error, OSError) and error.errno and not isinstance(error, EOFError):
             raise
-        raise UserError(
-            f"{archive} is not a complete tar or zip archive: {str(error) or type(error).__name__}"
-        ) from None
+        raise UserError(f"{archive} is not a complete tar or zip archive") from None
 
 
 def _unpack_zip(archive: Path, folder: Path, report: Report) -> None:

@@ -25,7 +25,7 @@ class Augment:
     def __init__(
         self, mean: Sequence[float], std: Sequence[float], *, padding: int = 0, flip: bool = False
     ) -> None:
-        self.mean, self.std = list(mean), list(std)
+        self.mean, self.std = [float(m) for m in mean], [float(s) for s in std]
         self.padding, self.flip = padding, flip
         self._scale = (1 / (255 * torch.tensor(self.std))).reshape(-1, 1, 1)
         self._shift = (torch.tensor(self.mean) / torch.tensor(self.std)).reshape(-1, 1, 1)

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from numpy.lib import format as npy
 from torch import Tensor
 
 from ..errors import UserError
-from .files import enough_room, locked, unfinished
+from .files import enough_room, locked, remove_empty, unfinished
 from .location import cache_folder
 from .progress import Lines, Report
 from .reading import Part, Reading
@@ -180,10 +180,24 @@ class _Moments:
 def _forget_others(folder: Path, source: Path) -> None:
     """Remove caches of the same source and size in an earlier state."""
     prefix = folder.name.rpartition("-")[0]
-    for other in folder.parent.glob(f"{prefix}-*"):
+    for other in _caches_of(source, folder.parent, f"{prefix}-*"):
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def forget(source: Path, root: str | Path | None = None) -> None:
+    """Remove all caches of a source, which need not be there any more."""
+    caches = cache_folder(root)
+    for folder in _caches_of(source, caches):
+        shutil.rmtree(folder, ignore_errors=True)
+    remove_empty(caches)
+
+
+def _caches_of(source: Path, caches: Path, pattern: str = "*") -> Iterator[Path]:
+    for folder in caches.glob(pattern):
         try:
-            about = json.loads((other / "about.json").read_text(encoding="utf-8"))
+            about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
-        if other != folder and about.get("source") == str(source.resolve()):
-            shutil.rmtree(other, ignore_errors=True)
+        if about.get("source") == str(source.resolve()):
+            yield folder

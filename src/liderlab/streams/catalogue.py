@@ -12,6 +12,8 @@ from pathlib import Path
 from ..errors import UserError, unknown
 from .location import data_folder
 
+IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
+
 
 @dataclass(frozen=True)
 class Remote:
@@ -41,17 +43,24 @@ class Layout:
 class DataSet:
     """What is known about one data set.
 
-    layouts: the publishers' own, each with its usual folder. md5: of single files inside.
+    train, test: how many images it has; side: of what size. layouts: the publishers' own, each with
+    its usual folder. md5: of single files inside.
     """
 
     name: str
     title: str
-    images: str
+    train: int
+    test: int
+    side: str
     licence: str
     benchmark: str
     layouts: tuple[Layout, ...]
     remotes: tuple[Remote, ...] = ()
     md5: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def images(self) -> str:
+        return f"{self.train:,} + {self.test:,} of {self.side}"
 
     @property
     def download_bytes(self) -> int:
@@ -93,6 +102,8 @@ _CIFAR_URL = "https://www.cs.toronto.edu/~kriz"
 _CIFAR_TERMS = "no licence stated; cite Krizhevsky 2009"
 _IMAGENET_TERMS = "ImageNet terms: non-commercial research"
 _BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
+_CUB = ("images.txt", "classes.txt", "image_class_labels.txt", "train_test_split.txt")
+_TINY = ("wnids.txt", "train/*/images/*", "val/val_annotations.txt", "val/images/*")
 _IDX = ("train-images*idx3*", "train-labels*idx1*", "t10k-images*idx3*", "t10k-labels*idx1*")
 _MNIST = {
     "train-images-idx3-ubyte.gz": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", 9_912_422),
@@ -113,7 +124,9 @@ DATA_SETS = {
         DataSet(
             "cifar10",
             "CIFAR-10",
-            "50,000 + 10,000 of 32x32",
+            50_000,
+            10_000,
+            "32x32",
             _CIFAR_TERMS,
             "split-cifar10",
             _cifar(
@@ -141,7 +154,9 @@ DATA_SETS = {
         DataSet(
             "cifar100",
             "CIFAR-100",
-            "50,000 + 10,000 of 32x32",
+            50_000,
+            10_000,
+            "32x32",
             _CIFAR_TERMS,
             "split-cifar100",
             _cifar(
@@ -165,7 +180,9 @@ DATA_SETS = {
         DataSet(
             "miniimagenet",
             "mini-ImageNet",
-            "50,000 + 10,000 of 84x84",
+            50_000,
+            10_000,
+            "84x84",
             _IMAGENET_TERMS,
             "split-miniimagenet",
             (
@@ -177,10 +194,12 @@ DATA_SETS = {
         DataSet(
             "cub200",
             "CUB-200-2011",
-            "5,994 + 5,794 of any size",
+            5_994,
+            5_794,
+            "any size",
             "Caltech: non-commercial research",
             "split-cub200",
-            (Layout("CUB_200_2011", ("images.txt", "images")),),
+            (Layout("CUB_200_2011", (*_CUB, "images/*/*")),),
             (
                 Remote(
                     "https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz",
@@ -192,10 +211,12 @@ DATA_SETS = {
         DataSet(
             "tinyimagenet",
             "Tiny ImageNet",
-            "100,000 + 10,000 of 64x64",
+            100_000,
+            10_000,
+            "64x64",
             _IMAGENET_TERMS,
             "split-tinyimagenet",
-            (Layout("tiny-imagenet-200", ("wnids.txt", "train", "val")),),
+            (Layout("tiny-imagenet-200", _TINY),),
             (
                 Remote(
                     "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
@@ -207,7 +228,9 @@ DATA_SETS = {
         DataSet(
             "mnist",
             "MNIST",
-            "60,000 + 10,000 of 28x28",
+            60_000,
+            10_000,
+            "28x28",
             "CC BY-SA 3.0 (LeCun, Cortes, Burges)",
             "split-mnist",
             (Layout("mnist", _IDX), Layout("MNIST/raw", _IDX), Layout("MNIST", _IDX)),
@@ -217,7 +240,9 @@ DATA_SETS = {
         DataSet(
             "fashion-mnist",
             "Fashion-MNIST",
-            "60,000 + 10,000 of 28x28",
+            60_000,
+            10_000,
+            "28x28",
             "MIT (Zalando)",
             "split-fashion-mnist",
             (

@@ -52,6 +52,8 @@ def _fetch(remote: Remote, part: Path, report: Report, pause: float) -> None:
             return _fetch_rest(remote, part, report)
         except _Broken as error:
             reason = str(error)
+    if part.exists() and not part.stat().st_size:
+        part.unlink()
     raise UserError(
         f"cannot download {remote.url} ({reason}): try again to go on from there, or get the file "
         "elsewhere and give it with --from"

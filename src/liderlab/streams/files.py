@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import UserError
@@ -28,20 +28,44 @@ def make_folder(path: Path) -> Path:
 def locked(folder: Path, name: str) -> Iterator[None]:
     """Be the only one who makes `name` in that folder; others wait. Dies with its process.
 
-    What an earlier, killed writer of that name left behind is removed.
+    What an earlier, killed writer of that name left behind is removed. Afterwards the lock goes,
+    and so do the folders that were made for it if nothing came into them.
     """
-    make_folder(folder)
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    path = folder / f".{name}.lock"
+    handle = _lock(path)
     try:
-        handle = os.open(folder / f".{name}.lock", os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise UserError(f"cannot write to {folder}: {error.strerror}") from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
         for left in folder.glob(f"{UNFINISHED}{name}-*"):
             shutil.rmtree(left, ignore_errors=True)
         yield
     finally:
+        path.unlink(missing_ok=True)  # while it is held: who waits for it will look again
         os.close(handle)
+        remove_empty(*made)
+
+
+def _lock(path: Path) -> int:
+    """A handle on the file of that name, locked; not on one that its last owner has removed."""
+    while True:
+        make_folder(path.parent)
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except FileNotFoundError:
+            continue  # whoever had the lock has just removed the empty folder
+        except OSError as error:
+            raise UserError(f"cannot write to {path.parent}: {error.strerror}") from None
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                return handle
+        os.close(handle)
+
+
+def remove_empty(*folders: Path) -> None:
+    """Those of them, one after the other, that have nothing in them."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 @contextmanager

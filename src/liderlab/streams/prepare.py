@@ -13,9 +13,10 @@ from pathlib import Path
 from ..errors import UserError
 from . import BENCHMARKS
 from .archive import unpack
+from .cache import forget
 from .catalogue import DataSet, Layout, data_set
 from .download import download
-from .files import locked, md5_of, unfinished
+from .files import locked, md5_of, remove_empty, unfinished
 from .location import data_folder
 from .progress import Lines, Report
 from .splitting import SplitStream
@@ -33,23 +34,52 @@ def prepare(
 ) -> Path:
     """The folder of a data set, which is downloaded, or imported from `source`, if need be.
 
-    checked: compare single files with the publisher's checksums where there are any.
+    checked: compare the number of images, and single files with the publisher's checksums where
+    there are any.
     """
     data, home, report = data_set(name), data_folder(root), report or Lines()
     with locked(home, data.name):
         if (found := data.find(home)) is not None:
+            if checked:
+                _check_number(data, home, f"{found} is not complete", "remove it, or ")
             return found
-        if source is not None:
-            path = _bring(data, Path(source).expanduser(), home, checked, report)
-        else:
-            path = _download(data, home, report)
         try:
-            decode(data, home)
-        except UserError:  # what cannot be used was not brought
-            shutil.rmtree(path)
-            raise
-        shutil.rmtree(home / DOWNLOADS / data.name, ignore_errors=True)
+            path = _get(data, home, source, checked, report)
+            shutil.rmtree(home / DOWNLOADS / data.name, ignore_errors=True)
+        finally:  # a piece that the next download can go on from stays
+            remove_empty(home / DOWNLOADS / data.name, home / DOWNLOADS)
         return path
+
+
+def _get(
+    data: DataSet, home: Path, source: str | Path | None, checked: bool, report: Report
+) -> Path:
+    """What cannot be used was not brought."""
+    if source is None:
+        path = _download(data, home, report)
+    else:
+        path = _bring(data, Path(source).expanduser(), home, checked, report)
+    try:
+        decode(data, home)
+        if checked:
+            _check_number(data, home, f"{source or 'what came'} is not complete")
+    except UserError:
+        shutil.rmtree(path)
+        forget(path, home)
+        raise
+    return path
+
+
+def _check_number(data: DataSet, home: Path, complaint: str, advice: str = "") -> None:
+    """All images, neither fewer nor more."""
+    tasks = decode(data, home).tasks
+    train, test = sum(len(task.train) for task in tasks), sum(len(task.test) for task in tasks)
+    if (train, test) != (data.train, data.test):
+        raise UserError(
+            f"{complaint}: {train:,} training and {test:,} test images instead of the "
+            f"{data.train:,} and {data.test:,} of {data.title} ({advice}--unchecked takes it as "
+            "it is)"
+        )
 
 
 def decode(data: DataSet, root: str | Path | None = None) -> SplitStream:
@@ -81,19 +111,29 @@ def _bring(data: DataSet, source: Path, home: Path, checked: bool, report: Repor
             unpack(source, work, report)
         place = _look_for(data, work if source.is_file() else source)
         if place is None:
-            wanted = " or ".join(", ".join(layout.files) for layout in data.layouts)
+            wanted = " or ".join(dict.fromkeys(", ".join(lay.files) for lay in data.layouts))
             raise UserError(f"there is no {data.title} in {source}: expected files like {wanted}")
         layout, found = place
         if checked:
             _check_files(data, found)
         if not source.is_file():
-            found = Path(shutil.copytree(found, work / "copy"))
+            found = _copied(found, work / "copy", home)
         target = home / layout.folder
         if target.exists():
             raise UserError(f"{target} exists, but is not complete: remove it first")
         target.parent.mkdir(parents=True, exist_ok=True)
         os.rename(found, target)
     return target
+
+
+def _copied(folder: Path, copy: Path, home: Path) -> Path:
+    if home.resolve().is_relative_to(folder.resolve()):
+        raise UserError(f"the data folder {home} lies inside {folder}: choose another with --root")
+    try:
+        return Path(shutil.copytree(folder, copy))
+    except shutil.Error as error:  # a list of all that went wrong
+        path, _, reason = error.args[0][0]
+        raise UserError(f"cannot copy {path}: {reason}") from None
 
 
 def _look_for(data: DataSet, folder: Path) -> tuple[Layout, Path] | None:
@@ -110,8 +150,15 @@ def _look_for(data: DataSet, folder: Path) -> tuple[Layout, Path] | None:
             for layout in data.layouts:
                 if layout.fits(place):
                     return layout, place
-        level = [child for place in level for child in sorted(place.iterdir()) if child.is_dir()]
+        level = [child for place in level for child in _folders(place)]
     return None
+
+
+def _folders(place: Path) -> list[Path]:
+    try:
+        return sorted(child for child in place.iterdir() if child.is_dir())
+    except OSError:  # not ours to look into
+        return []
 
 
 def _check_archive(data: DataSet, archive: Path) -> None:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import UserError
+from .catalogue import IMAGE_SUFFIXES
 
 Pixels = NDArray[np.uint8]
 BLOCK_BYTES = 16_000_000
 THREADS, AT_ONCE = 4, 32
-IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,8 @@ def decode(path: Path, size: int) -> Pixels:
             colour = picture.convert("RGB")
         if colour.size != (size, size):
             colour = colour.resize((size, size))
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing: the data set is not complete") from None
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise UserError(f"cannot read {path} as an image: {error}") from None
     return np.asarray(colour, dtype=np.uint8).transpose(2, 0, 1)

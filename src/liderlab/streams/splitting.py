@@ -17,13 +17,16 @@ from .augment import Augment
 
 ArrayLike = Any
 """A tensor, an array, or a list of numbers."""
+CHANNELS = (1, 3)
+"""Grey or colour: tells whether they stand first or last."""
 
 
 @dataclass(frozen=True)
 class Images:
     """Labelled images: x (n, C, H, W) uint8, y (n,) class numbers.
 
-    Tensors or arrays; x may also be (n, H, W) or (n, H, W, 3), and may be mapped from a file.
+    Tensors or arrays; x may also be (n, H, W), (n, H, W, 1) or (n, H, W, 3), and may be mapped from
+    a file.
 
     >>> Images(np.zeros((5, 8, 8, 3), dtype=np.uint8), [0, 1, 0, 1, 2]).x.shape
     torch.Size([5, 3, 8, 8])
@@ -36,7 +39,7 @@ class Images:
         pixels, labels = as_tensor(x), as_tensor(y)
         if pixels.dim() == 3:
             pixels = pixels[:, None]
-        elif pixels.dim() == 4 and pixels.shape[3] == 3 != pixels.shape[1]:
+        elif pixels.dim() == 4 and pixels.shape[3] in CHANNELS and pixels.shape[1] not in CHANNELS:
             pixels = pixels.permute(0, 3, 1, 2)
         if pixels.dim() != 4 or pixels.dtype != torch.uint8:
             raise UserError(
@@ -101,6 +104,13 @@ def split(
     if not len(train.y) or not len(test.y) or int(min(train.y.min(), test.y.min())) < 0:
         raise UserError("expected class numbers 0, 1, … and at least one image of each")
     classes = int(max(train.y.max(), test.y.max())) + 1
+    if train.x.shape[1:] != test.x.shape[1:]:
+        raise UserError(
+            "expected training and test images of one shape (C, H, W), "
+            f"but got {tuple(train.x.shape[1:])} and {tuple(test.x.shape[1:])}"
+        )
+    if names is not None and len(names) != classes:
+        raise UserError(f"expected a name for each of {classes} classes, but got {len(names)}")
     order = list(range(classes)) if class_order is None else list(class_order)
     if sorted(order) != list(range(classes)):
         raise UserError(
