@@ -87,8 +87,8 @@ def flat(line: Mapping[str, Any]) -> dict[str, float]:
 
     >>> flat({"kind": "step", "terms": {"ce": 1.5}, "readings": {"lider/λ/layer1": 2.0}})
     {'loss/ce': 1.5, 'lider/lambda/layer1': 2.0}
-    >>> flat({"kind": "task", "task": 1, "class_incremental": [0.5, 1.0, None]})
-    {'class-incremental/task 1': 0.5, 'class-incremental/task 2': 1.0, 'class-incremental/mean': 0.75}
+    >>> flat({"kind": "task", "task": 0, "class_incremental": [0.5, None]})
+    {'class-incremental/task 1': 0.5, 'class-incremental/mean': 0.5}
     """
     if line["kind"] == "step":
         terms = {f"loss/{name}": value for name, value in line["terms"].items()}
