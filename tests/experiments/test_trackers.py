@@ -28,7 +28,7 @@ TASK = {
     "task_incremental": [1.0, 1.0],
 }
 EXPECTED = {"loss/ce": [2.0, 1.0, 2 / 3], "lider/lambda/a": [1.0, 2.0, 3.0]}
-ONCE = {"class-incremental/mean": 0.75, "final/class-incremental/FAA": 0.75}
+ONCE = {"class-incremental/mean": 0.75, "final/class-incremental/faa": 75.0}
 
 
 def track(name: str, folder: Path) -> None:
@@ -40,7 +40,7 @@ def track(name: str, folder: Path) -> None:
     second = Trackers([name], folder, CONFIG, 1)
     for line in [*STEPS[1:], TASK]:
         second.log(line)
-    second.finish(3, {"class-incremental": {"FAA": 0.75, "FWT": None}})
+    second.finish(3, {"class_incremental": {"faa": 75.0, "fwt": None}, "task_incremental": {}})
     second.close(finished=True)
 
 

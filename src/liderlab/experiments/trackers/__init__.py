@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from ...errors import UserError
 from ...registry import Entry, Registry
 
+SCENARIOS = ("class_incremental", "task_incremental")
 _HERE = "liderlab.experiments.trackers"
 
 TRACKERS = Registry(
@@ -65,13 +66,13 @@ class Trackers:
             for tracker in self._trackers:
                 tracker.log(int(line["step"]), values)
 
-    def finish(self, step: int, metrics: Mapping[str, Mapping[str, float | None]]) -> None:
-        """The final metrics of a finished run."""
+    def finish(self, step: int, result: Mapping[str, Any]) -> None:
+        """The final metrics of a finished run, from its result."""
         values = {
-            f"final/{scenario}/{name}": float(value)
-            for scenario, numbers in metrics.items()
-            for name, value in numbers.items()
-            if value is not None
+            f"final/{scenario.replace('_', '-')}/{name}": float(value)
+            for scenario in SCENARIOS
+            for name, value in result[scenario].items()
+            if isinstance(value, float)
         }
         for tracker in self._trackers:
             tracker.log(step, values)
@@ -94,7 +95,7 @@ def flat(line: Mapping[str, Any]) -> dict[str, float]:
         terms = {f"loss/{name}": value for name, value in line["terms"].items()}
         return {_ascii(name): value for name, value in (terms | line["readings"]).items()}
     values: dict[str, float] = {}
-    for scenario in ("class_incremental", "task_incremental"):
+    for scenario in SCENARIOS:
         seen = line.get(scenario, [])[: line["task"] + 1]
         name = scenario.replace("_", "-")
         values |= {f"{name}/task {i}": v for i, v in enumerate(seen, 1) if v is not None}
