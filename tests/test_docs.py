@@ -44,3 +44,10 @@ def test_readme_names_the_two_commands() -> None:
     for target in ("demo", "test"):
         assert f"make {target}" in readme
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+def test_every_page_is_in_the_sites_navigation() -> None:
+    """`make docs` builds strictly, which also checks every link; a page nobody lists is lost."""
+    site = (ROOT / "mkdocs.yml").read_text()
+    pages = [page.relative_to(ROOT / "docs") for page in ROOT.glob("docs/**/*.md")]
+    assert not [page for page in pages if f": {page}\n" not in site]

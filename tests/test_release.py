@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -24,3 +26,18 @@ def test_the_citation_is_the_papers() -> None:
     assert paper["title"].endswith("Lipschitz-Driven Rehearsal in Continual Learning")
     families = [author["family-names"] for author in paper["authors"]]
     assert families == ["Bonicelli", "Boschini", "Porrello", "Spampinato", "Calderara"]
+
+
+def test_the_wheel_works_away_from_the_repository(tmp_path: Path) -> None:
+    """Presets, tables and templates are inside."""
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    built = subprocess.run(
+        [*pip, "--wheel-dir", str(tmp_path), "."], cwd=ROOT, capture_output=True, text=True
+    )
+    assert built.returncode == 0, built.stderr
+    tried = subprocess.run(
+        [sys.executable, str(ROOT / "tests/try_wheel.py"), str(tmp_path)],
+        capture_output=True,
+        text=True,
+    )
+    assert tried.returncode == 0, tried.stdout + tried.stderr
