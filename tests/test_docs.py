@@ -52,3 +52,10 @@ def test_what_may_change_on_resuming_is_documented() -> None:
     for field in MAY_CHANGE:
         assert f"`{field}`" in page
         assert f"`--{field.replace('_', '-')}`" in page
+
+
+def test_every_page_is_in_the_sites_navigation() -> None:
+    """`make docs` builds strictly, which also checks every link; a page nobody lists is lost."""
+    site = (ROOT / "mkdocs.yml").read_text()
+    pages = [page.relative_to(ROOT / "docs") for page in ROOT.glob("docs/**/*.md")]
+    assert not [page for page in pages if f": {page}\n" not in site]

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ..errors import UserError
 from . import BACKBONES
 from .foreign import Foreign, last_linear
+from .mammoth import in_our_names, is_mammoth
 
 Weights = dict[str, Tensor]
 LITE0 = "efficientnet-lite0"
@@ -77,6 +78,8 @@ def load_weights(
     """
     network = backbone.network if isinstance(backbone, Foreign) else backbone
     own, head = network.state_dict(), f"{last_linear(network)}."
+    if is_mammoth(weights):
+        weights = in_our_names(weights)
     given = dict(_ours(weights) if "_conv_stem.weight" in weights else weights)
     body = {name for name in own if not name.startswith(head)}
     counters = {name for name in body if name.endswith("num_batches_tracked")}

@@ -135,8 +135,12 @@ class NearestMean(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         features = unit(self.network.features(x), self.normalize)
-        # without the shortcut by a matrix product, whose rounding decides between near means
-        distance = torch.cdist(features, self.means, compute_mode="donot_use_mm_for_euclid_dist")
+        if torch.compiler.is_compiling():  # exporters know no cdist; the same, but for its memory
+            distance = (features[:, None] - self.means).norm(dim=2)
+        else:  # without the shortcut by a matrix product: its rounding decides between near means
+            distance = torch.cdist(
+                features, self.means, compute_mode="donot_use_mm_for_euclid_dist"
+            )
         return (-distance).masked_fill(~self.known, -torch.inf)
 
 

@@ -1,0 +1,47 @@
+"""A method of one's own, one class: replay of what it was sure of. LiDER joins it as it is."""
+
+from torch.nn.functional import cross_entropy
+
+from liderlab import METHODS, Batch, Method, Step, run
+from liderlab.experiments.config import make_config
+from liderlab.registry import Entry
+
+
+class ConfidentReplay(Method):
+    """L = CE(f(x), y) + w · CE(f(x'), y'), and only samples that are classified well are stored."""
+
+    rehearsal = True
+
+    def __init__(self, weight: float = 1.0) -> None:  # an option: --set method.weight=2
+        super().__init__()
+        self.weight = weight
+
+    def losses(self, batch: Batch, step: Step) -> dict:
+        logits = step.net(batch)
+        terms = {"stream": cross_entropy(logits, batch.y, reduction="none")}
+        if replay := step.draw():
+            loss = cross_entropy(step.net(replay), replay.y, reduction="none")
+            terms["replay"] = self.weight * loss
+        if (logits.argmax(1) == batch.y).float().mean() > 0.5:
+            step.store(batch)
+        return terms
+
+
+METHODS["confident-replay"] = Entry(
+    ConfidentReplay, "replay of what it was sure of", {"rehearsal": True, "policy": "reservoir"}
+)
+
+if __name__ == "__main__":
+    for regularizers in ({}, {"lider": {"alpha": 0.1, "beta": 0.3}}):
+        config = make_config(
+            {
+                "benchmark": "synthetic",
+                "method": {"name": "confident-replay", "weight": 0.5},
+                "regularizers": regularizers,
+                "memory": {"size": 50},
+                "training": {"epochs": 2},
+            }
+        )
+        result = run(config, f"runs/confident{'-lider' if regularizers else ''}")
+        faa = result["class_incremental"]["faa"]
+        print(f"{'with' if regularizers else 'without'} LiDER: final accuracy {faa:.1f} %")

@@ -1,0 +1,19 @@
+"""A network of timm's, by its name, with LiDER on the stages that LiDER finds in it."""
+
+import timm  # noqa: F401  (pip install timm)
+
+from liderlab import run
+from liderlab.experiments.config import make_config
+
+config = make_config(
+    {
+        "benchmark": "synthetic",
+        "backbone": "timm:resnet10t",
+        "method": "er-ace",
+        "regularizers": {"lider": {}},
+        "memory": {"size": 50},
+        "training": {"epochs": 1},
+    }
+)
+result = run(config, "runs/timm")
+print(f"final accuracy {result['class_incremental']['faa']:.1f} %")

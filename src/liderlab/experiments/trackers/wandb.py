@@ -1,0 +1,45 @@
+"""Weights & Biases."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class WandB:
+    """One W&B run per run folder, in the project `liderlab` unless WANDB_PROJECT says otherwise."""
+
+    def __init__(self, folder: Path, config: Mapping[str, Any], step: int) -> None:
+        import os
+
+        import wandb
+
+        folder = folder.absolute()
+        self._run = wandb.init(
+            project=os.environ.get("WANDB_PROJECT", "liderlab"),
+            name=folder.name,
+            id=_identity(folder, step),
+            resume="allow",
+            dir=folder,
+            config=dict(config),
+        )
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        if step >= self._run.step:  # a resumed run repeats, to the bit, what is there already
+            self._run.log(dict(values), step=step)
+
+    def close(self, finished: bool) -> None:
+        self._run.finish(exit_code=0 if finished else 255)
+
+
+def _identity(folder: Path, step: int) -> str:
+    """A name of its own for every beginning of a run, kept in the folder for when it is resumed."""
+    import time
+
+    file = folder / "wandb.id"
+    if step == 0 or not file.exists():
+        key = f"{folder} {time.time_ns()}"
+        file.write_text(hashlib.sha256(key.encode()).hexdigest()[:16])
+    return file.read_text()
