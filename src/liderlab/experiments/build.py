@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -20,8 +21,9 @@ from ..methods.base import Method
 from ..regularizers import REGULARIZERS
 from ..regularizers.base import Regularizer
 from ..streams import BENCHMARKS
-from ..streams.splitting import SplitStream, shuffled_order
+from ..streams.splitting import SplitStream, on_device, shuffled_order
 from ..training.loop import Loop
+from ..training.passes import check_precision
 from ..training.randomness import Generators, derive
 from ..types import MultiStep, Recipe
 from .compatibility import check
@@ -71,9 +73,10 @@ def completed(config: RunConfig) -> RunConfig:
     return make_config(shrink(merge(tree, filled)))
 
 
-def build(config: RunConfig) -> Run:
-    """The run, ready to go; `config` must be complete."""
+def build(config: RunConfig, folder: Path | None = None) -> Run:
+    """The run, ready to go; `config` must be complete. folder: for a memory on disk."""
     device = find_device(config.device)
+    check_precision(config.precision, device)
     generators = Generators(config.seed)
     stream = build_stream(config)
     method, network = build_network(config, len(stream.names), stream.image_shape)
@@ -86,6 +89,9 @@ def build(config: RunConfig) -> Run:
         method.columns(len(stream.names)),
         POLICIES.load(str(config.memory.policy))(),
         build_poison(config, stream),
+        storage=config.memory.storage,
+        folder=folder,
+        device=device if config.memory.device is None else find_device(config.memory.device),
     )
     regularizers = build_regularizers(config, network, stream.image_shape)
     training = config.training
@@ -108,6 +114,10 @@ def build(config: RunConfig) -> Run:
         generators=generators,
         offer=config.memory.offer,
         on_nonfinite=config.on_nonfinite,
+        look_every=1 if device.type == "cpu" or config.on_nonfinite == "skip" else config.log_every,
+        evaluate=config.evaluate,
+        precision=config.precision,
+        compile=config.compile,
     )
     return Run(config, stream, loop)
 
@@ -123,7 +133,9 @@ def build_stream(config: RunConfig) -> SplitStream:
     stream: SplitStream = make(
         tasks=config.benchmark.tasks, class_order=None if natural else order, **options
     )
-    return thin(stream, config.benchmark.train_per_class, config.benchmark.test_per_class)
+    stream = thin(stream, config.benchmark.train_per_class, config.benchmark.test_per_class)
+    device = config.benchmark.device
+    return stream if device is None else on_device(stream, find_device(device))
 
 
 def build_network(

@@ -41,8 +41,8 @@ def run(
     """
     config = completed(config)
     torch.set_num_threads(config.threads or torch.get_num_threads())
-    work = build(config)  # before the folder: bad input leaves nothing behind
     folder = RunFolder(out)
+    work = build(config, folder.memory)  # writes nothing yet: bad input leaves nothing behind
     if folder.taken and existing == "refuse":
         raise UserError(f"{out} exists and is not empty: choose another --out, or --force")
     with folder.lock():
@@ -76,7 +76,9 @@ class _Execution:
         self._seconds, self._logged = 0.0, 0
         if (state := folder.checkpoints.latest()) is not None:
             self._seconds, self._logged = state.pop("seconds"), state.pop("logged")
+            work.loop.evaluating = state.pop("seconds_evaluating", work.loop.evaluating)
             work.loop.load_state_dict(state)
+            work.loop.memory.checkpointed(state["steps"], folder.checkpoints.oldest())
         self._started = self._saved_at = time.monotonic()
         self._saved_steps = work.loop.steps
 
@@ -120,7 +122,9 @@ class _Execution:
         metrics.flush()
         state = self._work.loop.state_dict()
         logged, seconds = metrics.tell(), self._elapsed()
-        self._folder.checkpoints.write({**state, "logged": logged, "seconds": seconds})
+        times = {"seconds": seconds, "seconds_evaluating": self._work.loop.evaluating}
+        self._folder.checkpoints.write({**state, "logged": logged, **times})
+        self._work.loop.memory.checkpointed(state["steps"], self._folder.checkpoints.oldest())
         self._saved_at, self._saved_steps = time.monotonic(), self._work.loop.steps
 
     def _elapsed(self) -> float:
@@ -166,6 +170,7 @@ def _result(work: Run, seconds: float) -> dict[str, Any]:
         "normalisation": {"mean": stream.transform.mean, "std": stream.transform.std},
         "versions": versions(),
         "seconds": round(seconds, 2),
+        "seconds_evaluating": [round(s, 2) for s in work.loop.evaluating],
     }
 
 

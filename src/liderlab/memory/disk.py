@@ -69,18 +69,16 @@ class DiskColumn:
     def __getitem__(self, slots: Tensor) -> Tensor:
         """A copy of these rows; slots that were never written are zero."""
         place = self._place[slots.numpy()]
-        rows = np.zeros((len(place), self._bytes), np.uint8)
-        written = place >= 0
-        if self.places:
-            rows[written] = self._read(place[written])
-        return torch.from_numpy(rows).view(self.dtype).reshape(-1, *self.shape[1:])
+        rows = torch.zeros(len(place), *self.shape[1:], dtype=self.dtype)
+        if len(written := np.flatnonzero(place >= 0)):
+            _as_bytes(rows)[written] = self._read(place[written])
+        return rows
 
     def __setitem__(self, slots: Tensor, values: Tensor) -> None:
         """slots: all different. values: one row for each, or one that fits all."""
         rows = values.to("cpu", self.dtype).expand(len(slots), *self.shape[1:]).contiguous()
-        data = rows.reshape(len(slots), -1).view(torch.uint8).numpy()
         handle = self._open()
-        for slot, row in zip(slots.tolist(), data, strict=True):
+        for slot, row in zip(slots.tolist(), _as_bytes(rows), strict=True):
             place = self._fresh_place(self._place[slot])
             _write_all(handle, memoryview(row), place * self._bytes)
             self._place[slot], self._sum[slot] = place, zlib.crc32(row)
@@ -212,6 +210,19 @@ def stored_bytes(file: Path, state: State) -> Tensor:
     return torch.frombuffer(bytearray(b"".join(rows)) or bytearray(1), dtype=torch.uint8)[
         : len(place) * size
     ].reshape(len(place), size)
+
+
+def remove_rows(folder: Path) -> None:
+    """Remove the files of a memory, and the folder if nothing else is in it."""
+    for file in folder.glob("*.rows"):
+        file.unlink()
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _as_bytes(rows: Tensor) -> Bytes:
+    """(n, bytes of a row), the same memory."""
+    return rows.numpy().view(np.uint8).reshape(len(rows), -1) if len(rows) else np.empty((0, 0))
 
 
 def _write_all(handle: int, data: memoryview, offset: int) -> None:

@@ -161,6 +161,10 @@ class Memory:
         place = index.to(self.device, non_blocking=True)
         return {name: column[place] for name, column in self.data.items()} | {"slot": index}
 
+    def read(self, name: str, index: Tensor) -> Tensor:
+        """One column of some slots, on the host."""
+        return self.data[name][index.to(self.device)].cpu()
+
     def state_dict(self) -> State:
         """Shares its tensors with the memory, like a module's: save or copy it before going on."""
         return {
