@@ -65,6 +65,8 @@ def build(stream: SplitStream) -> Callable[..., Loop]:
         epochs: int = 2,
         recipe: Recipe | None = None,
         offer: str = "every-epoch",
+        memory: Options = NO_OPTIONS,
+        **how: Any,
     ) -> Loop:
         entry, classes = METHODS.entry(method), len(stream.names)
         with torch.random.fork_rng():
@@ -77,22 +79,24 @@ def build(stream: SplitStream) -> Callable[..., Loop]:
         for regularizer in attached:
             regularizer.attach(network, torch.zeros(2, *stream.image_shape))
         policy = policy or entry.facts["policy"] or "reservoir"
-        memory = Memory(
+        kept = Memory(
             size if chosen.rehearsal else 0,
             stream.image_shape,
             chosen.columns(classes),
             POLICIES.load(policy)(),
+            **memory,
         )
         return Loop(
             stream=stream,
             method=chosen,
             network=network,
-            memory=memory,
+            memory=kept,
             regularizers=attached,
             recipe=recipe or Recipe(lr=0.1, momentum=0.5, batch_size=8, replay_size=8),
             epochs=epochs,
             generators=Generators(seed),
             offer=offer,
+            **how,
         )
 
     return build

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -23,6 +23,8 @@ View = Callable[[Tensor], Tensor]
 
 State = dict[str, Any]
 
+Origin = Literal["stream", "memory", "both"]
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -32,6 +34,7 @@ class Batch:
     raw: (n, C, H, W) as stored, un-augmented, uint8.
     y: (n,) position of the class in the class order. task: (n,). slot: (n,).
     columns: whatever else the memory stored with the rows (logits, …).
+    origin: what `slot` says, for all rows at once and without looking into a device.
     """
 
     x: Tensor
@@ -41,6 +44,7 @@ class Batch:
     slot: Tensor
     view: View
     columns: Mapping[str, Tensor] = field(default_factory=dict)
+    origin: Origin = "both"
 
     def __len__(self) -> int:
         return len(self.y)
@@ -90,7 +94,13 @@ class Concat:
             start += len(source)
         back = torch.cat(places).argsort()
         names = set.intersection(*(set(part) for part in parts))
-        return {name: torch.cat([part[name] for part in parts])[back] for name in sorted(names)}
+        return {name: _joined([part[name] for part in parts])[back] for name in sorted(names)}
+
+
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    """One after the other, on the device that any of them is on, if not all are on the host."""
+    device = max((part.device for part in parts), key=lambda device: device.type != "cpu")
+    return torch.cat([part.to(device, non_blocking=True) for part in parts])
 
 
 @dataclass(frozen=True)

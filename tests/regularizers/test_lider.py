@@ -767,7 +767,7 @@ def test_watch_does_not_nest():
 
 def lab_batch(slots: list[int], tasks: list[int]) -> SimpleNamespace:
     slot = torch.tensor(slots)
-    return SimpleNamespace(replayed=slot >= 0, task=torch.tensor(tasks))
+    return SimpleNamespace(replayed=slot >= 0, task=torch.tensor(tasks), origin="both")
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,7 @@ def test_penalty_and_gradient_are_the_closed_form() -> None:
     oewc.importance.copy_(torch.rand(len(oewc.importance)))
     oewc.mode.add_(torch.randn(len(oewc.mode)))
     oewc.consolidated.fill_(True)
+    oewc.loaded()
     terms = oewc.losses(SimpleNamespace(network=network))
     theta = [p for p in network.parameters() if p.requires_grad]
     moved = torch.cat([p.detach().flatten() for p in theta]) - oewc.mode

@@ -56,6 +56,7 @@ def test_penalty_and_gradient_are_the_dense_quadratic_form() -> None:
             factor.copy_(covariance(len(factor), generator))
     olap.importance.copy_(torch.rand(4, generator=generator))
     olap.mass.fill_(1.7)
+    olap.loaded()
     mode = [p.detach().clone() for p in network.parameters()]
     move(network)
     terms = olap.losses(SimpleNamespace(network=network))
@@ -131,6 +132,7 @@ def test_tasks_that_share_a_factor_add_up_exactly(shared: str) -> None:
     for name, factor in zip(("inputs", "outputs"), olap.blocks[0].factors, strict=True):
         factor.copy_(gamma * first[name] + second[name])
     olap.mass.fill_(gamma + 1)
+    olap.loaded()
     move(network)
     moved = (weight_matrix(network) - olap.blocks[0].mode).flatten()
     exact = gamma * torch.kron(first["outputs"], first["inputs"])

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from liderlab.regularizers.base import Regularizer
 from liderlab.streams.splitting import SplitStream
+from liderlab.training.evaluation import Evaluation
 from liderlab.training.loop import Cursor, Loop, StepDone, TaskDone
 from liderlab.training.step import Step
 from liderlab.types import Batch, Recipe, Task, Terms
@@ -293,8 +294,33 @@ def test_the_schedule_follows_the_epoch(build: Build) -> None:
     assert moved == [True, True, False, False, False]
 
 
-def test_the_untrained_network_is_evaluated_first(build: Build) -> None:
-    loop = build("finetune")
-    next(iter(loop))
-    assert loop.evaluation.untrained.isfinite().all()
-    assert loop.evaluation.class_incremental.isnan().all()
+def test_a_run_starts_by_training_and_still_knows_the_untrained_network(build: Build) -> None:
+    loop, untouched = build("finetune"), build("finetune")
+    expected = Evaluation(3)
+    expected.before_training(untouched.network, untouched.stream)
+    events = iter(loop)
+    next(events)
+    assert loop.evaluation.untrained.isnan().all()  # nothing was evaluated before the first step
+    for event in events:
+        if isinstance(event, TaskDone):
+            known = min(event.task.index + 2, 3)  # what FWT needs so far
+            assert torch.equal(loop.evaluation.untrained[:known], expected.untrained[:known])
+            assert loop.evaluation.untrained[known:].isnan().all()
+
+
+def test_evaluation_can_wait_for_the_last_task(build: Build) -> None:
+    every, last = build("er"), build("er", evaluate="last")
+    for loop in (every, last):
+        for _ in loop:
+            pass
+    for setting in ("class_incremental", "task_incremental"):
+        full, final = (getattr(loop.evaluation, setting) for loop in (every, last))
+        assert torch.equal(final[2], full[2])
+        assert final[:2].isnan().all()
+        assert not full[:2, 0].isnan().any()
+        summary = last.evaluation.summary()[setting]
+        missing = dict.fromkeys(("ff", "bwt", "fwt", "aia"))
+        assert {name: summary[name] for name in missing} == missing  # not measured, not 0
+        assert summary["faa"] == every.evaluation.summary()[setting]["faa"]
+    assert all(seconds > 0 for seconds in every.evaluating)
+    assert [seconds > 0 for seconds in last.evaluating] == [False, False, True]

@@ -54,6 +54,12 @@ def run(
         typer.Option(help="Add a regularizer, repeatable: lider list regularizers."),
     ] = None,
     buffer: Annotated[int | None, typer.Option(help="Samples in memory.")] = None,
+    memory_storage: Annotated[
+        str | None, typer.Option(help="Where the memory's images are: ram, or disk.")
+    ] = None,
+    memory_device: Annotated[
+        str | None, typer.Option(help="Device of a memory in RAM; by default the network's.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs per task.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Samples of the stream per step.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
@@ -71,6 +77,18 @@ def run(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, … or auto.")] = None,
+    stream_device: Annotated[
+        str | None, typer.Option(help="Keep the benchmark's images on this device.")
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="Of training passes: float32, bfloat16 or float16.")
+    ] = None,
+    compile_: Annotated[
+        bool, typer.Option("--compile", help="Compile the network (torch.compile).")
+    ] = False,
+    evaluate: Annotated[
+        str | None, typer.Option(help="After every task, or after the last only: every, last.")
+    ] = None,
     threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
     config: Annotated[
         Path | None, typer.Option(help="Take the values of a YAML file (a run's config.yaml).")
@@ -101,10 +119,15 @@ def run(
     from ..experiments.config import make_config, read_yaml
 
     options: dict[str, Any] = {
-        "benchmark": given(name=benchmark, tasks=tasks, class_order=_class_order(class_order)),
+        "benchmark": given(
+            name=benchmark,
+            tasks=tasks,
+            class_order=_class_order(class_order),
+            device=stream_device,
+        ),
         "method": given(name=method),
         "backbone": given(name=backbone, width=width),
-        "memory": given(size=buffer),
+        "memory": given(size=buffer, storage=memory_storage, device=memory_device),
         "training": given(epochs=epochs, batch_size=batch_size, lr=lr),
         "regularizers": {name: {} for name in regularizer or []},
         **given(
@@ -113,6 +136,9 @@ def run(
             pretrained=pretrained,
             seed=seed,
             device=device,
+            precision=precision,
+            compile="inductor" if compile_ else None,
+            evaluate=evaluate,
             threads=threads,
             deterministic=deterministic,
             checkpoint_every=checkpoint_every,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -22,8 +23,9 @@ from ..registry import Entry
 from ..regularizers import REGULARIZERS
 from ..regularizers.base import Regularizer
 from ..streams import BENCHMARKS
-from ..streams.splitting import SplitStream, shuffled_order
+from ..streams.splitting import SplitStream, on_device, shuffled_order
 from ..training.loop import Loop
+from ..training.passes import check_precision
 from ..training.randomness import Generators, derive
 from ..types import MultiStep, Recipe
 from .compatibility import check
@@ -87,9 +89,10 @@ def find_benchmark(config: RunConfig) -> Entry:
     return BENCHMARKS[name]
 
 
-def build(config: RunConfig) -> Run:
-    """The run, ready to go; `config` must be complete."""
+def build(config: RunConfig, folder: Path | None = None) -> Run:
+    """The run, ready to go; `config` must be complete. folder: for a memory on disk."""
     device = find_device(config.device)
+    check_precision(config.precision, device)
     generators = Generators(config.seed)
     with memory_for(f"the images of {config.benchmark.name}"):
         stream = build_stream(config)
@@ -107,6 +110,9 @@ def build(config: RunConfig) -> Run:
             method.columns(len(stream.names)),
             POLICIES.load(str(config.memory.policy))(),
             build_poison(config, stream),
+            storage=config.memory.storage,
+            folder=folder,
+            device=device if config.memory.device is None else find_device(config.memory.device),
         )
     with memory_for(" and ".join(config.regularizers)):
         regularizers = build_regularizers(config, network, stream.image_shape)
@@ -130,6 +136,10 @@ def build(config: RunConfig) -> Run:
         generators=generators,
         offer=config.memory.offer,
         on_nonfinite=config.on_nonfinite,
+        look_every=1 if device.type == "cpu" or config.on_nonfinite == "skip" else config.log_every,
+        evaluate=config.evaluate,
+        precision=config.precision,
+        compile=config.compile,
     )
     loop.planned_steps()  # what cannot be planned is refused now, before anything is written
     return Run(config, stream, loop, origin_of(stream, weights))
@@ -151,7 +161,9 @@ def build_stream(config: RunConfig) -> SplitStream:
     stream: SplitStream = make(
         tasks=config.benchmark.tasks, class_order=None if natural else order, **options
     )
-    return thin(stream, config.benchmark.train_per_class, config.benchmark.test_per_class)
+    stream = thin(stream, config.benchmark.train_per_class, config.benchmark.test_per_class)
+    device = config.benchmark.device
+    return stream if device is None else on_device(stream, find_device(device))
 
 
 def build_network(

@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
+import os
 from pathlib import Path
+from typing import IO, Any
 
 import torch
 
@@ -29,31 +31,83 @@ class Damaged(Exception):
     """The bytes are not a checkpoint of ours."""
 
 
+class _Summing:
+    """A file that sums what is written to it, and remembers why it could not."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self.sum = file, hashlib.sha256()
+        self.error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        try:
+            self._file.write(data)
+        except OSError as error:
+            self.error = self.error or error
+            raise
+        self.sum.update(data)
+        return len(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
+def pack_into(file: IO[bytes], state: State) -> None:
+    """Straight into the file: a large memory has no room for a second one beside it."""
+    file.write(MAGIC + bytes(hashlib.sha256().digest_size))
+    summing = _Summing(file)
+    try:
+        torch.save({"schema": SCHEMA, **state}, summing)
+    except RuntimeError:  # what torch makes of an error of the file's
+        raise summing.error or RuntimeError("cannot save this state") from None
+    file.seek(len(MAGIC))
+    file.write(summing.sum.digest())
+
+
 def pack(state: State) -> bytes:
     buffer = io.BytesIO()
-    torch.save({"schema": SCHEMA, **state}, buffer)
-    payload = buffer.getbuffer()
-    return b"".join([MAGIC, hashlib.sha256(payload).digest(), payload])
+    pack_into(buffer, state)
+    return buffer.getvalue()
 
 
-def unpack(data: bytes) -> State:
-    """The state that was packed, on the CPU.
+class _Payload:
+    """What follows the sum in a file, read as a file of its own."""
 
-    >>> unpack(pack({"step": 3}))["step"]
-    3
-    """
-    start = len(MAGIC) + hashlib.sha256().digest_size
-    payload = memoryview(data)[start:]
-    if data[:start] != MAGIC + hashlib.sha256(payload).digest():
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._start = file, file.tell()
+        self.read, self.readline = file.read, file.readline
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._file.seek(offset + self._start * (whence == os.SEEK_SET), whence) - self._start
+
+    def tell(self) -> int:
+        return self._file.tell() - self._start
+
+
+def unpack_from(file: IO[bytes]) -> State:
+    """The state that was packed, on the CPU; the file is read twice, and held by nobody."""
+    head = file.read(len(MAGIC) + hashlib.sha256().digest_size)
+    payload, total = _Payload(file), hashlib.sha256()
+    while part := file.read(1 << 20):
+        total.update(part)
+    if head != MAGIC + total.digest():
         raise Damaged("its checksum is wrong")
+    payload.seek(0)
     try:
-        state: State = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
+        state: State = torch.load(payload, map_location="cpu", weights_only=True)  # type: ignore[arg-type]
         schema = state["schema"]
     except Exception as error:  # right sum, wrong content: made by somebody else
         raise Damaged("it does not hold a run's state") from error
     if schema != SCHEMA:
         raise Damaged(f"it has schema {schema}, this version reads {SCHEMA}")
     return state
+
+
+def unpack(data: bytes) -> State:
+    """
+    >>> unpack(pack({"step": 3}))["step"]
+    3
+    """
+    return unpack_from(io.BytesIO(data))
 
 
 class Checkpoints:
@@ -68,17 +122,22 @@ class Checkpoints:
 
     def write(self, state: State) -> None:
         self.folder.mkdir(exist_ok=True)
-        data = pack(state)
-        write_atomically(self.folder / f"step-{state['steps']:012d}.pt", lambda f: f.write(data))
+        file = self.folder / f"step-{state['steps']:012d}.pt"
+        write_atomically(file, lambda opened: pack_into(opened, state))
         for old in self.files()[KEPT:]:
             old.unlink()
+
+    def oldest(self) -> int:
+        """The steps of the oldest one; rows on the disk that only older ones had are not needed."""
+        return min(int(file.stem.removeprefix("step-")) for file in self.files())
 
     def latest(self) -> State | None:
         """The newest one that is whole; None if there is none yet."""
         files = self.files()
         for file in files:
             try:
-                return unpack(file.read_bytes())
+                with file.open("rb") as opened:
+                    return unpack_from(opened)
             except (Damaged, OSError) as error:
                 log.warning("checkpoint %s cannot be used: %s; trying the one before", file, error)
         if files:

@@ -152,7 +152,7 @@ Choice = Annotated[Named, BeforeValidator(_named)]
 class BenchmarkSection(Named):
     """tasks: null takes the benchmark's own. class_order: natural, shuffled (by the run's seed), or
     a list of all classes. train_per_class, test_per_class: at most so many images, the first ones
-    of each class; null takes all."""
+    of each class; null takes all. device: where the images are; null leaves them on the host."""
 
     tasks: int | None = Field(None, ge=1)
     class_order: Annotated[
@@ -160,15 +160,19 @@ class BenchmarkSection(Named):
     ] = "natural"
     train_per_class: int | None = Field(None, ge=1)
     test_per_class: int | None = Field(None, ge=1)
+    device: str | None = None
 
 
 class MemorySection(Section):
     """size: samples in all. policy: null takes the method's own. offer: whether a sample passes the
-    memory in every epoch (as released) or once."""
+    memory in every epoch (as released) or once. storage: where images are, in RAM or in files of the
+    run's folder. device: where a memory in RAM is; null: where the network is."""
 
     size: int = Field(200, ge=0, le=10**15)
     policy: str | None = None
     offer: Literal["every-epoch", "once"] = "every-epoch"
+    storage: Literal["ram", "disk"] = "ram"
+    device: str | None = None
     poison: float = Field(0.0, ge=0, le=1)
 
 
@@ -208,8 +212,17 @@ class RunConfig(Section):
     training: TrainingSection = TrainingSection()
     seed: int = Field(0, ge=0, lt=2**32)
     device: Annotated[str, BeforeValidator(_device)] = "cpu"
+    precision: Literal["float32", "bfloat16", "float16"] = Field(
+        "float32", description="of the network's passes in training; weights stay float32"
+    )
+    compile: str | None = Field(
+        None, description="torch.compile the network: its backend (inductor, aot_eager, eager)"
+    )
     threads: int | None = Field(None, ge=1, le=1024, description="null: as many as torch takes")
     deterministic: bool | None = Field(None, description="null: yes on the CPU, no elsewhere")
+    evaluate: Literal["every", "last"] = Field(
+        "every", description="after every task, or after the last one only"
+    )
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
     checkpoint_every: Annotated[str, BeforeValidator(_interval)] = Field(
         "5m", description="steps (200) or time (30s, 5m, 1h); also at every task's end"

@@ -4,6 +4,7 @@ config.yaml     complete: `lider run --config` repeats the run
 metrics.jsonl   one line per logged step and per task
 result.json     the metrics, the configuration, the versions; written last
 checkpoints/    the last two: network, memory, targets, generators, …: everything
+memory/         the images of a memory on disk, which the checkpoints refer to
 accuracy.png    the accuracy matrices
 """
 
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import UserError
+from ..memory.disk import remove_rows
 from ..types import State
 from .checkpoints import Checkpoints
 from .config import RunConfig, read_yaml, stored_config
@@ -38,6 +40,7 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.checkpoints = Checkpoints(self.path / "checkpoints")
+        self.memory = self.path / "memory"
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
@@ -129,6 +132,7 @@ class RunFolder:
         for name in FILES:
             (self.path / name).unlink(missing_ok=True)
         self.checkpoints.clear()
+        remove_rows(self.memory)
 
     def remove(self) -> None:
         """Take back what was begun; files that are not ours stay, and the folder with them."""

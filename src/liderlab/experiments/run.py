@@ -47,7 +47,7 @@ def run(
         raise UserError(f"{out} exists and is not empty: choose another --out, or --force")
     config = completed(config)
     torch.set_num_threads(config.threads or torch.get_num_threads())
-    work = build(config)  # before the folder: bad input leaves nothing behind
+    work = build(config, folder.memory)  # writes nothing yet: bad input leaves nothing behind
     with folder.lock():
         if existing == "resume" and folder.begun:
             folder.follow(config)
@@ -95,7 +95,9 @@ class _Execution:
         if (state := folder.checkpoints.latest()) is not None:
             check_origin(state.pop("origin", {}), work.origin, folder.path)
             self._seconds, self._logged = state.pop("seconds"), state.pop("logged")
+            work.loop.evaluating = state.pop("seconds_evaluating", work.loop.evaluating)
             work.loop.load_state_dict(state)
+            work.loop.memory.checkpointed(state["steps"], folder.checkpoints.oldest())
         self._started = self._saved_at = time.monotonic()
         self._saved_steps = work.loop.steps
 
@@ -152,8 +154,10 @@ class _Execution:
         metrics.flush()
         state = self._work.loop.state_dict()
         logged, seconds = metrics.tell(), self._elapsed()
-        state |= {"logged": logged, "seconds": seconds, "origin": self._work.origin}
+        times = {"seconds": seconds, "seconds_evaluating": self._work.loop.evaluating}
+        state |= {"logged": logged, **times, "origin": self._work.origin}
         self._folder.checkpoints.write(state)
+        self._work.loop.memory.checkpointed(state["steps"], self._folder.checkpoints.oldest())
         self._saved_at, self._saved_steps = time.monotonic(), self._work.loop.steps
 
     def _elapsed(self) -> float:
@@ -207,6 +211,7 @@ def _result(work: Run, seconds: float) -> dict[str, Any]:
         **work.origin,
         "versions": versions(),
         "seconds": round(seconds, 2),
+        "seconds_evaluating": [round(s, 2) for s in work.loop.evaluating],
     }
 
 

@@ -72,9 +72,9 @@ def draw_without_replacement(n: int, size: int, generator: torch.Generator) -> T
     # Rejection: draw a few too many, keep the first n different ones in order of appearance.
     while True:
         drawn = torch.randint(size, (2 * n + 8,), generator=generator)
-        first = keep_first(drawn)
-        if int(first.sum()) >= n:
-            return drawn[first][:n]
+        first = np.flatnonzero(keep_first(drawn).numpy())
+        if len(first) >= n:
+            return drawn[torch.from_numpy(first[:n])]
 
 
 def herding_order(features: Tensor, n: int) -> Tensor:

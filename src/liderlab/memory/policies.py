@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..errors import UserError
-from ..functional.sampling import rank_in_class, reservoir_slots
+from ..functional.sampling import reservoir_slots
 from .memory import Column, Memory
 
 
@@ -78,16 +78,8 @@ def _balanced_slots(memory: Memory, y: Tensor, key: Tensor) -> Tensor:
 
     This fills the shares evenly; a class with few samples leaves its room to the others.
     """
-    stored, n = memory.filled, len(y)
-    all_y = torch.cat([memory.data["y"][:stored], y])
-    all_key = torch.cat([memory.data["key"][:stored], key])
-    by_key = all_key.argsort(descending=True)  # the larger key wins between equal ranks
-    rank = rank_in_class(all_y, all_key)[by_key]
-    kept = by_key[rank.argsort(stable=True)[: memory.size]]
-    stays = torch.zeros(stored + n, dtype=torch.bool)
-    stays[kept] = True
-    free = torch.cat([(~stays[:stored]).nonzero()[:, 0], torch.arange(stored, memory.size)])
-    slots = torch.full((n,), -1)
-    enters = stays[stored:]
-    slots[enters] = free[: int(enters.sum())]
+    enter, vacated = memory.shares.admit(y.cpu().numpy(), key.numpy(), memory.size)
+    free = [*sorted(vacated), *range(memory.filled, memory.filled + len(enter) - len(vacated))]
+    slots = torch.full((len(y),), -1)
+    slots[torch.from_numpy(enter)] = torch.tensor(free, dtype=torch.int64)
     return slots

@@ -52,8 +52,8 @@ class GMED(Method):
         if replay := step.draw():
             edited = self.edited(replay, stream, step)
             terms["replay"] = cross_entropy(step.net(replay.replace(raw=edited)), replay.y)
-            slots, edits = replay.slot.cpu(), replay.columns["edits"].cpu() + 1
-            step.after(lambda: step.memory.update(slots, x=edited.cpu(), edits=edits))
+            edits = replay.columns["edits"] + 1
+            step.after(lambda: step.memory.update(replay.slot, x=edited, edits=edits))
         step.store(batch)
         return terms
 

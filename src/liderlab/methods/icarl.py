@@ -87,7 +87,7 @@ class ICaRL(Method):
         memory, data = step.memory, step.task.train
         share = memory.size // step.seen
         stored = torch.arange(len(memory))
-        kept = stored[rank_in_class(memory.data["y"][stored], -stored) < share]
+        kept = stored[rank_in_class(memory.read("y", stored), -stored) < share]
         features, y = self._features(data, step)
         chosen = []
         for c in step.task.classes:

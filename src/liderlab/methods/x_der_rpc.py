@@ -97,7 +97,7 @@ class XDER(Method):
 
     def _refresh_drawn(self, slots: Tensor, output: Tensor, step: Step) -> None:
         slots, output = slots.cpu(), output.cpu()
-        draws = step.memory.data["draws"][slots] + 1
+        draws = step.memory.read("draws", slots) + 1
         step.memory.update(slots, draws=draws)
         chance = torch.rand(len(slots), generator=step.generator("x-der"))
         chosen = chance * draws < 1
@@ -106,8 +106,8 @@ class XDER(Method):
     def _implant(self, slots: Tensor, output: Tensor, step: Step) -> None:
         """Past samples: the current and later classes are newer than what is stored."""
         newer = range(step.task.classes.start, output.shape[1])
-        rows = step.memory.rows(slots)
-        logits = implant_logits(rows["logits"], output, rows["y"], newer, self.gamma)
+        stored, y = (step.memory.read(name, slots) for name in ("logits", "y"))
+        logits = implant_logits(stored, output, y, newer, self.gamma)
         step.memory.update(slots, logits=logits)
 
     def end_task(self, step: Step) -> None:
@@ -117,13 +117,13 @@ class XDER(Method):
             rows = task.train.rows(index)
             memory.offer(step.generator("memory"), x=rows["x"], y=rows["y"], task=rows["task"])
         order = memory.draw(len(memory), step.generator("x-der"))
-        new = memory.data["task"][order] == task.index
+        new = memory.read("task", order) == task.index
         for slots, output in self._outputs(order[new], step):
-            y, older = memory.data["y"][slots], range(task.classes.start)
+            y, older = memory.read("y", slots), range(task.classes.start)
             logits = implant_logits(output, output, y, older, self.gamma)
             memory.update(slots, logits=logits)
         for slots, output in self._outputs(order, step):
-            past = memory.data["task"][slots] < task.index
+            past = memory.read("task", slots) < task.index
             self._implant(slots[past], output[past], step)
         memory.update(order, draws=torch.zeros(len(order)))
 

@@ -19,6 +19,14 @@ class Regularizer(nn.Module):
     A regulariser never calls `backward()` or `step()`; it returns named terms, like a method.
     """
 
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(*args, **kwargs)
+        self.loaded()
+
+    def loaded(self) -> None:
+        """Its state was loaded: what the host must know of it in every step is looked up here, as
+        asking the device each time would wait for it."""
+
     def attach(self, network: nn.Module, example: Tensor | None = None) -> None:
         """Meet the network, once, before it is compiled or wrapped; `example`: a small input."""
 

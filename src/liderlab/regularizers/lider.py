@@ -121,6 +121,7 @@ class LiDER(Regularizer):
         self._watched: list[Tensor] = []  # λ per pass: (n, K), or (1, K) for the batch form
         self._last_terms: Terms = {}
         self.register_buffer("calibrated", torch.tensor(False))
+        self._is_calibrated = False
         self.register_buffer("constants", torch.zeros(0))  # state: a resumed log goes on as it was
         self.register_parameter("targets", None)
         if model is not None:
@@ -216,6 +217,10 @@ class LiDER(Regularizer):
         assert self.targets is not None
         self.targets.data.copy_(constants)
         self.calibrated.fill_(True)
+        self._is_calibrated = True
+
+    def loaded(self) -> None:
+        self._is_calibrated = bool(self.calibrated)
 
     def param_groups(self) -> list[dict[str, Any]]:
         """The targets, without weight decay, for every optimizer that is made."""
@@ -252,7 +257,7 @@ class LiDER(Regularizer):
             return
         constants = self._estimate(features)
         self.constants = constants.detach().mean(0)
-        if not self.calibrated:
+        if not self._is_calibrated:
             self._set_targets(self.constants)
         self._watched.append(constants)
 
@@ -342,6 +347,9 @@ class LiDER(Regularizer):
     def hear(self, batch: Batch, step: Step) -> AbstractContextManager[None]:
         if not self.active or self.draw == "fresh":
             return nullcontext()
+        if self.rows == "all" and batch.origin != "both":
+            heard = "stream" if self.on == "stream" else "memory"
+            return self.watch() if batch.origin == heard and len(batch) else nullcontext()
         rows = ~batch.replayed if self.on == "stream" else batch.replayed
         if self.rows == "past":
             rows = rows & (batch.task < step.task.index)

@@ -50,6 +50,7 @@ class OEWC(Regularizer):
         self.weight, self.gamma = weight, gamma
         self._rows = TaskRows("oewc", samples, fisher)
         self.register_buffer("consolidated", torch.tensor(False))
+        self._is_consolidated = False
 
     def attach(self, network: nn.Module, example: Tensor | None = None) -> None:
         """Make room for θ* and F̃, one long vector each."""
@@ -63,7 +64,7 @@ class OEWC(Regularizer):
             warn_if_stiff("oewc", self.weight, float(self.importance.max()), step.fit.recipe)
 
     def losses(self, step: Step) -> Terms:
-        if self.weight == 0 or not self.consolidated:
+        if self.weight == 0 or not self._is_consolidated:
             return {}
         moved = flat(trainable(step.network).values()) - self.mode
         return {"oewc": self.weight / 2 * (self.importance * moved.square()).sum()}
@@ -79,6 +80,10 @@ class OEWC(Regularizer):
                 self.importance.add_(flat(squares.values()), alpha=1 / self._rows.count(step))
             self.mode.copy_(flat(theta.values()))
         self.consolidated.fill_(True)
+        self.loaded()
+
+    def loaded(self) -> None:
+        self._is_consolidated = bool(self.consolidated)
 
     def extra_repr(self) -> str:
         return f"weight={self.weight}, gamma={self.gamma}, fisher={self._rows.fisher!r}"

@@ -66,6 +66,7 @@ class OLAP(Regularizer):
         self._rows = TaskRows("olap", samples, fisher)
         self.blocks = nn.ModuleList()
         self.register_buffer("mass", torch.zeros((), dtype=torch.float64))
+        self._mass = 0.0
 
     def attach(self, network: nn.Module, example: Tensor | None = None) -> None:
         """Make room for the weights of the last task and the curvature around them."""
@@ -84,13 +85,13 @@ class OLAP(Regularizer):
             warn_if_stiff("olap", self.weight, steepest / self.mass.item(), step.fit.recipe)
 
     def losses(self, step: Step) -> Terms:
-        if self.weight == 0 or self.mass == 0:
+        if self.weight == 0 or self._mass == 0:
             return {}
         layers, others = _parts(step.network)
         moved = flat(others.values()) - self.mode
         total = (self.importance * moved.square()).sum()
         for layer, block in zip(layers.values(), self.blocks, strict=True):
-            total = total + cast(Block, block).quadratic(weight_matrix(layer)) / self.mass.item()
+            total = total + cast(Block, block).quadratic(weight_matrix(layer)) / self._mass
         return {"olap": self.weight / 2 * total}
 
     def end_task(self, step: Step) -> None:
@@ -112,6 +113,10 @@ class OLAP(Regularizer):
                 blocks[name].mode.copy_(weight_matrix(layer))
             self.mode.copy_(flat(others.values()))
         self.mass += 1
+        self.loaded()
+
+    def loaded(self) -> None:
+        self._mass = float(self.mass)
 
     def extra_repr(self) -> str:
         return f"weight={self.weight}, gamma={self.gamma}, fisher={self._rows.fisher!r}"

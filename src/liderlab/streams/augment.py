@@ -45,7 +45,8 @@ class Augment:
 
     def normalise(self, raw: Tensor) -> Tensor:
         pixels = raw if raw.is_floating_point() else raw.float()
-        return pixels * self._scale.to(raw.device) - self._shift.to(raw.device)
+        scale, shift = (t.to(raw.device, non_blocking=True) for t in (self._scale, self._shift))
+        return pixels * scale - shift
 
 
 def _crop(raw: Tensor, dy: Tensor, dx: Tensor, flip: Tensor) -> Tensor:
@@ -58,6 +59,6 @@ def _crop(raw: Tensor, dy: Tensor, dx: Tensor, flip: Tensor) -> Tensor:
         :, None, :
     ]
     flat = rows.clamp(0, height - 1)[:, :, None] * width + columns.clamp(0, width - 1)[:, None, :]
-    index = flat.reshape(n, 1, height * width).expand(-1, channels, -1).to(raw.device)
-    moved = raw.flatten(2).gather(2, index).reshape(raw.shape)
-    return moved * inside[:, None].to(raw.device)
+    index = flat.reshape(n, 1, height * width).to(raw.device, non_blocking=True)
+    moved = raw.flatten(2).gather(2, index.expand(-1, channels, -1)).reshape(raw.shape)
+    return moved * inside[:, None].to(raw.device, non_blocking=True)

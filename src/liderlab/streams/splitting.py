@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,8 @@ class TaskData:
     def rows(self, index: Tensor) -> dict[str, Tensor]:
         place = self.index[index]
         task = torch.full((len(place),), self.task)
-        return {"x": self.images.x[place], "y": self.images.y[place], "task": task}
+        x = self.images.x[place.to(self.images.x.device, non_blocking=True)]
+        return {"x": x, "y": self.images.y[place], "task": task}
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,20 @@ def _task(index: int, classes: range, train: Images, test: Images) -> Task:
         inside = (images.y >= classes.start) & (images.y < classes.stop)
         parts.append(TaskData(images, inside.nonzero()[:, 0], index))
     return Task(index, classes, *parts)
+
+
+def on_device(stream: SplitStream, device: torch.device) -> SplitStream:
+    """The stream with its images (not their labels) on a device."""
+    moved: dict[int, Images] = {}  # tasks share their arrays
+
+    def move(data: Any) -> Any:
+        images = data.images
+        if id(images) not in moved:
+            moved[id(images)] = Images(images.x.to(device), images.y)
+        return replace(data, images=moved[id(images)])
+
+    tasks = [replace(task, train=move(task.train), test=move(task.test)) for task in stream.tasks]
+    return replace(stream, tasks=tasks)
 
 
 def as_tensor(values: ArrayLike) -> Tensor:

@@ -27,9 +27,12 @@ class Evaluation:
         self.untrained = torch.full((tasks,), torch.nan, dtype=torch.float64)
         self.confusion = torch.zeros(0, 0, dtype=torch.int64)
 
-    def before_training(self, classifier: nn.Module, stream: Stream) -> None:
-        for task in stream.tasks:
-            scores, y = score(classifier, stream, task)
+    def before_training(
+        self, network: nn.Module, stream: Stream, tasks: Sequence[Task] | None = None
+    ) -> None:
+        """How good the untrained network is at these tasks, or at all."""
+        for task in stream.tasks if tasks is None else tasks:
+            scores, y = score(network, stream, task)
             self.untrained[task.index] = accuracy(scores, y, task.classes)
 
     def after_task(self, classifier: nn.Module, stream: Stream, now: Task) -> None:
@@ -67,16 +70,18 @@ class Evaluation:
 
 
 def score(classifier: nn.Module, stream: Stream, task: Task) -> tuple[Tensor, Tensor]:
-    """Scores (n, classes) of a task's test images, and their labels (n,)."""
+    """Scores (n, classes) of a task's test images, and their labels (n,): float32, batch by batch.
+
+    The device is waited for once, at the end."""
     device = next(classifier.parameters(), torch.zeros(())).device
     normalise = stream.transform.sample(1, None)
     scores, labels = [], []
-    with evaluating(classifier):
+    with evaluating(classifier), torch.inference_mode():
         for index in torch.arange(len(task.test)).split(BATCH):
             rows = task.test.rows(index)
-            scores.append(classifier(normalise(rows["x"].to(device))).cpu())
+            scores.append(classifier(normalise(rows["x"].to(device, non_blocking=True))))
             labels.append(rows["y"])
-    return torch.cat(scores), torch.cat(labels)
+    return torch.cat(scores).cpu(), torch.cat(labels)
 
 
 def accuracy(scores: Tensor, y: Tensor, classes: Sequence[int]) -> float:

@@ -21,7 +21,11 @@ class NotFinite(ArithmeticError):
 
 
 class Learner:
-    """Sums the terms, back-propagates, steps. The optimizer is made anew for every fit."""
+    """Sums the terms, back-propagates, steps. The optimizer is made anew for every fit.
+
+    scale: the loss, for gradients in float16. look_every: how many steps may pass before one that
+    was not finite is noticed: each look waits for the device.
+    """
 
     def __init__(
         self,
@@ -29,9 +33,14 @@ class Learner:
         method: nn.Module,
         regularizers: Sequence[Regularizer],
         on_nonfinite: Literal["stop", "skip"] = "stop",
+        *,
+        scale: bool = False,
+        look_every: int = 1,
     ) -> None:
         self._modules, self._regularizers = (network, method), regularizers
         self._on_nonfinite, self._skipped = on_nonfinite, 0
+        self._scale, self._look_every = scale, look_every
+        self._unseen: list[Tensor] = []  # gradient norms that nobody has looked at yet
         self._optimizer: torch.optim.Optimizer | None = None
         self._recipe: Recipe | None = None
 
@@ -39,6 +48,7 @@ class Learner:
         parameters = [p for module in self._modules for p in module.parameters() if p.requires_grad]
         groups = [group for r in self._regularizers for group in r.param_groups()]
         self._recipe = recipe
+        self._scaler = torch.amp.GradScaler(parameters[0].device.type, enabled=self._scale)
         self._optimizer = torch.optim.SGD(
             [{"params": parameters}, *groups],
             lr=recipe.lr,
@@ -59,9 +69,12 @@ class Learner:
         values = {name: term if term.dim() == 0 else _mean(term) for name, term in terms.items()}
         if values:
             self._optimizer.zero_grad(set_to_none=True)
-            torch.stack(list(values.values())).sum().backward()
-            if (wrong := self._nonfinite(values)) is None:
-                self._optimizer.step()
+            self._scaler.scale(torch.stack(list(values.values())).sum()).backward()
+            self._scaler.unscale_(self._optimizer)
+            wrong = self._nonfinite(values)
+            if wrong is None or (wrong == "gradient" and self._scaler.get_scale() > 1):
+                self._scaler.step(self._optimizer)  # which leaves out a step that it has overscaled
+                self._scaler.update()
             elif self._on_nonfinite == "stop":
                 raise NotFinite(f"the {wrong} is not finite")
             else:
@@ -77,17 +90,33 @@ class Learner:
         assert self._optimizer is not None
         groups = self._optimizer.param_groups
         gradients = [p.grad for group in groups for p in group["params"] if p.grad is not None]
-        if not gradients or bool(torch.stack(torch._foreach_norm(gradients)).sum().isfinite()):
+        if gradients:
+            self._unseen.append(torch.stack(torch._foreach_norm(gradients)).sum())
+        if len(self._unseen) < self._look_every or self._all_finite():
             return None
         wrong = [name for name, value in values.items() if not bool(value.isfinite())]
         return f"loss term {wrong[0]!r}" if wrong else "gradient"
 
+    def _all_finite(self) -> bool:
+        """Of the steps since the last look; the host waits for the device here."""
+        norms, self._unseen = self._unseen, []
+        return not norms or bool(torch.stack(norms).isfinite().all())
+
+    def check(self) -> None:
+        """Raise if a step that has not been looked at was not finite."""
+        if not self._all_finite():
+            raise NotFinite("the gradient is not finite")
+
     def state_dict(self) -> State:
-        return {} if self._optimizer is None else self._optimizer.state_dict()
+        if self._optimizer is None:
+            return {}
+        scaler = {"scaler": self._scaler.state_dict()} if self._scale else {}
+        return self._optimizer.state_dict() | scaler
 
     def load_state_dict(self, state: State) -> None:
         if state and self._optimizer is not None:
             self._optimizer.load_state_dict(deepcopy(state))  # torch would share the momentum
+            self._scaler.load_state_dict(state.get("scaler", {}))
 
 
 def _mean(term: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ again from `state_dict()`, bit for bit.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
@@ -32,6 +33,7 @@ from ..regularizers.base import Regularizer
 from ..types import Fit, Recipe, State, Stream, Task, Terms
 from .evaluation import Evaluation
 from .learner import Learner, NotFinite
+from .passes import Passes, Precision
 from .randomness import Generators, derive
 from .step import Step
 
@@ -86,23 +88,37 @@ class Loop:
         generators: Generators,
         offer: str = "every-epoch",
         on_nonfinite: Literal["stop", "skip"] = "stop",
+        look_every: int = 1,
+        evaluate: Literal["every", "last"] = "every",
+        precision: Precision = "float32",
+        compile: str | None = None,
     ) -> None:
         self.stream, self.method, self.network, self.memory = stream, method, network, memory
         self.regularizers, self.generators = list(regularizers), generators
         self.evaluation = Evaluation(len(stream.tasks))
         self.cursor = Cursor()
         self.steps = 0
+        self.evaluating = [0.0] * len(
+            stream.tasks
+        )  # seconds, after each task; no part of the state
+        self._evaluate = evaluate
         self._recipe, self._epochs, self._offer = recipe, epochs, offer
         self._device = next(network.parameters()).device
         method.attach(network, torch.zeros(2, *stream.image_shape, device=self._device))
         self._initial = {name: value.clone() for name, value in network.state_dict().items()}
-        self._learner = Learner(network, method, self.regularizers, on_nonfinite)
+        self._passes = Passes(network, precision, compile)  # behind all hooks
+        self._learner = Learner(
+            network,
+            method,
+            self.regularizers,
+            on_nonfinite,
+            scale=precision == "float16",
+            look_every=look_every,
+        )
         self._trained = False  # whether there is anything to evaluate yet
         self._resume: State | None = None
 
     def __iter__(self) -> Iterator[Event]:
-        if self.cursor == Cursor():
-            self.evaluation.before_training(self.network, self.stream)
         for task in self.stream.tasks[self.cursor.task :]:
             fits = self._plan(task)
             for fit in fits[self.cursor.fit :]:
@@ -192,9 +208,22 @@ class Loop:
             for regularizer in self.regularizers:
                 regularizer.end_task(step)
             step.finish()
-        if self._trained:
+        last = task.index == len(self.stream.tasks) - 1
+        if self._trained and (last or self._evaluate == "every"):
+            started = time.monotonic()
+            if self._evaluate == "every":
+                self._evaluate_untrained(task)
             classifier = self.method.classifier(self.network)
             self.evaluation.after_task(classifier, self.stream, task)
+            self.evaluating[task.index] = time.monotonic() - started
+
+    def _evaluate_untrained(self, now: Task) -> None:
+        """What FWT compares with, when it is needed first: a run should start by training."""
+        missing = self.evaluation.untrained.isnan().tolist()
+        tasks = [task for task in self.stream.tasks[: now.index + 2] if missing[task.index]]
+        untrained = self.network.frozen_copy()
+        untrained.load_state_dict(self._initial)
+        self.evaluation.before_training(untrained, self.stream, tasks)
 
     def _step(self, task: Task, fit: Fit, epoch: float) -> Step:
         return Step(
@@ -207,11 +236,13 @@ class Loop:
             regularizers=self.regularizers,
             generators=self.generators,
             device=self._device,
+            passes=self._passes,
             offer=self._offer,
         )
 
     def state_dict(self) -> State:
         """Everything that the rest of the run depends on, beside its configuration and data."""
+        self._learner.check()
         return {
             "cursor": asdict(self.cursor),
             "steps": self.steps,

@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..backbones.network import Network
 from ..functional.sampling import draw_without_replacement
 from ..memory import Memory
 from ..regularizers.base import Regularizer
-from ..types import Batch, Fit, Source, Stream, Task
+from ..types import Batch, Fit, Origin, Source, Stream, Task
+from .passes import Passes
 from .randomness import Generators
 
 
@@ -39,6 +39,7 @@ class Step:
         regularizers: Sequence[Regularizer],
         generators: Generators,
         device: torch.device,
+        passes: Passes | None = None,
         offer: str = "every-epoch",
     ) -> None:
         self.task, self.fit, self.epoch = task, fit, int(epoch)
@@ -47,6 +48,7 @@ class Step:
         self.network, self.memory = network, memory
         self._stream, self._regularizers = stream, regularizers
         self._generators, self._device, self._offer = generators, device, offer
+        self._passes = passes or Passes(network)
         self._after: list[Callable[[], Any]] = []
 
     def net(self, batch: Batch, *, update_stats: bool = True) -> Tensor:
@@ -59,7 +61,7 @@ class Step:
                 around.enter_context(frozen_statistics(self.network))
             for regularizer in self._regularizers:
                 around.enter_context(regularizer.hear(batch, self))
-            return self.network(batch.x)
+            return self._passes(batch.x)
 
     def probe(self, x: Tensor, params: Mapping[str, Tensor] | None = None) -> Tensor:
         """Logits that nobody hears of: BatchNorm's running statistics stay as they are.
@@ -67,7 +69,7 @@ class Step:
         params: used in place of the network's own, by name.
         """
         with frozen_statistics(self.network):
-            return functional_call(self.network, dict(params or {}), (x,))
+            return self._passes.with_parameters(params or {}, x)
 
     def gradient(self, rows: Tensor) -> dict[str, Tensor]:
         """d(mean of rows)/dθ by parameter name; `.grad` and the graph behind rows stay usable."""
@@ -94,7 +96,7 @@ class Step:
             return
         rows = {"x": batch.raw, "y": batch.y, "task": batch.task, **columns}
         generator = self.generator("memory")
-        self.after(lambda: self.memory.offer(generator, **{k: v.cpu() for k, v in rows.items()}))
+        self.after(lambda: self.memory.offer(generator, **rows))
 
     def after(self, action: Callable[[], Any]) -> None:
         """Do this once the optimizer has taken the step."""
@@ -118,10 +120,11 @@ class Step:
     def batch(self, rows: dict[str, Tensor], generator: torch.Generator | None) -> Batch:
         """Stored rows made ready for the network; without a generator, not augmented."""
         view = self._stream.transform.sample(len(rows["y"]), generator)
-        on_device = {name: column.to(self._device) for name, column in rows.items()}
+        origin = _origin(rows)
+        on_device = {n: column.to(self._device, non_blocking=True) for n, column in rows.items()}
         raw, y, task = (on_device.pop(name) for name in ("x", "y", "task"))
-        slot = on_device.pop("slot", torch.full_like(y, -1))
-        return Batch(view(raw), raw, y, task, slot, view, on_device)
+        slot = on_device.pop("slot") if "slot" in rows else torch.full_like(y, -1)
+        return Batch(view(raw), raw, y, task, slot, view, on_device, origin)
 
     def plain_batches(
         self, data: Source, generator: torch.Generator, *, limit: int
@@ -130,6 +133,14 @@ class Step:
         index = draw_without_replacement(min(limit, len(data)), len(data), generator)
         for part in index.split(256):
             yield self.batch(data.rows(part), None).x
+
+
+def _origin(rows: Mapping[str, Tensor]) -> Origin:
+    """Where stored rows come from, told on the host, where their slots are."""
+    if "slot" not in rows:
+        return "stream"
+    replayed = rows["slot"].numpy() >= 0
+    return "memory" if replayed.all() else "both" if replayed.any() else "stream"
 
 
 @contextmanager

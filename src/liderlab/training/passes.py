@@ -1,0 +1,86 @@
+"""How training passes run through a network: in which precision, compiled or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Literal, cast
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from ..errors import UserError, unknown
+
+Precision = Literal["float32", "bfloat16", "float16"]
+HALF = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+SHAPES = 1024  # more graphs than a run has kinds of passes
+
+
+class Passes:
+    """Network input to logits, while training.
+
+    precision: of the network's own arithmetic, by autocast. Weights, and logits with all that
+    follows from them (losses, λ), stay as they are. compile: a backend of torch.compile; hooks must
+    be attached before. Every shape is compiled for itself, so that a resumed run has the very
+    graphs that an uninterrupted one has.
+
+    >>> Passes(nn.Linear(2, 2), "bfloat16")(torch.zeros(1, 2)).dtype
+    torch.float32
+    """
+
+    def __init__(
+        self, network: nn.Module, precision: Precision = "float32", compile: str | None = None
+    ) -> None:
+        self._network, self._half = network, HALF.get(precision)
+        self._forward = cast("Callable[[Tensor], Tensor]", network)
+        if compile is not None:
+            self._forward = _compiled(network, compile)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        with self._autocast(x):
+            return self._whole(self._forward(x))
+
+    def with_parameters(self, parameters: Mapping[str, Tensor], x: Tensor) -> Tensor:
+        """With some parameters replaced, by name; never compiled."""
+        with self._autocast(x):
+            return self._whole(functional_call(self._network, dict(parameters), (x,)))
+
+    def _autocast(self, x: Tensor) -> AbstractContextManager[object]:
+        if self._half is None:
+            return nullcontext()
+        return torch.autocast(x.device.type, self._half)
+
+    def _whole(self, logits: Tensor) -> Tensor:
+        return logits if self._half is None else logits.float()
+
+
+def _compiled(network: nn.Module, backend: str) -> Callable[[Tensor], Tensor]:
+    import torch._dynamo as dynamo  # slow to import, and only needed here
+
+    if backend not in (known := dynamo.list_backends(exclude_tags=())):
+        raise unknown("compile backend", backend, known)
+    # Beyond its limits torch would run uncompiled, which rounds differently: when that happens
+    # would depend on how often the run was interrupted.
+    dynamo.config.recompile_limit = max(dynamo.config.recompile_limit, SHAPES)
+    dynamo.config.accumulated_recompile_limit = max(
+        dynamo.config.accumulated_recompile_limit, SHAPES
+    )
+    return cast(
+        "Callable[[Tensor], Tensor]", torch.compile(network, backend=backend, dynamic=False)
+    )
+
+
+def check_precision(precision: Precision, device: torch.device) -> None:
+    """Refuse what the device cannot do."""
+    if (half := HALF.get(precision)) is None:
+        return
+    try:
+        with torch.autocast(device.type, half):
+            nn.Conv2d(1, 1, 1, device=device)(
+                torch.zeros(1, 1, 2, 2, device=device)
+            ).sum().backward()
+    except RuntimeError:
+        raise UserError(
+            f"{device} cannot train in {precision}: choose --precision float32"
+        ) from None

@@ -1,0 +1,116 @@
+"""No step reads a value of the device: what would make the host wait for it is refused here.
+
+On the CPU everything is on one device, so bookkeeping on the host must do without such reads, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from liderlab.training.learner import Learner, NotFinite
+from liderlab.training.loop import Loop, StepDone
+from liderlab.types import Recipe
+
+Build = Callable[..., Loop]
+READS = {
+    "_local_scalar_dense",
+    "item",
+    "nonzero",
+    "is_nonzero",
+    "masked_select",
+    "equal",
+    "_unique2",
+}
+NEVER = 10**9
+
+
+class NoReads(TorchDispatchMode):
+    """Refuses whatever a host can only answer by waiting for the device."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        name = func.overloadpacket.__name__
+        masks = name in ("index", "index_put", "index_put_") and any(
+            part is not None and part.dtype in (torch.bool, torch.uint8) for part in args[1]
+        )
+        if name in READS or masks:
+            raise AssertionError(f"the step waits for the device: {func}")
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("method", ["finetune", "er", "er-ace", "der", "der++", "gmed"])
+@pytest.mark.parametrize(
+    "regularizers",
+    [{}, {"lider": {"tol": 0.0}, "oewc": {}, "olap": {}, "ssgd": {}}],
+    ids=["alone", "all"],
+)
+def test_no_step_waits(build: Build, method: str, regularizers: Any) -> None:
+    if method == "finetune" and regularizers:
+        regularizers = {**regularizers, "lider": {"tol": 0.0, "on": "stream"}}
+    loop = build(method, regularizers, look_every=NEVER)
+    train_on, steps = loop._train_on, 0
+
+    def watched(*args: Any) -> Any:
+        with NoReads():
+            return train_on(*args)
+
+    loop._train_on = watched  # type: ignore[method-assign]
+    for event in loop:
+        steps += isinstance(event, StepDone)
+    assert steps == loop.steps > 12
+
+
+def test_the_watch_works(build: Build) -> None:
+    """With a look at every step the same run is refused."""
+    loop = build("er")
+    train_on = loop._train_on
+
+    def watched(*args: Any) -> Any:
+        with NoReads():
+            return train_on(*args)
+
+    loop._train_on = watched  # type: ignore[method-assign]
+    with pytest.raises(AssertionError, match="waits for the device"):
+        next(iter(loop))
+
+
+def test_what_was_not_looked_at_is_noticed_later() -> None:
+    network = torch.nn.Linear(2, 1)
+    learner = Learner(network, torch.nn.Identity(), [], look_every=3)
+    learner.start(Recipe(lr=0.1))
+
+    def step(factor: float) -> None:
+        learner.step({"loss": factor * network(torch.ones(4, 2)).square().mean()})
+
+    step(1.0)
+    step(float("nan"))
+    with pytest.raises(NotFinite, match="not finite"):
+        step(1.0)
+    learner.check()  # said once
+    step(float("inf"))
+    with pytest.raises(NotFinite, match="gradient is not finite"):
+        learner.check()
+
+
+def test_no_checkpoint_of_what_is_not_finite(build: Build) -> None:
+    loop = build("er", look_every=NEVER, recipe=Recipe(lr=1e30, batch_size=8, replay_size=8))
+    with pytest.raises(NotFinite):
+        for _ in loop:
+            loop.state_dict()
+
+
+def test_looking_seldom_changes_nothing(
+    build: Build, differences: Callable[..., list[str]]
+) -> None:
+    each = [build("er", {"lider": {}}, look_every=n) for n in (1, 4, NEVER)]
+    for loop in each:
+        for _ in loop:
+            pass
+    assert not differences(each[1].state_dict(), each[0].state_dict())
+    assert not differences(each[2].state_dict(), each[0].state_dict())
