@@ -9,7 +9,7 @@ from ..errors import UserError
 from .augment import Augment
 from .benchmark import split_published
 from .folder import Labelled
-from .reading import Reading, images_of, read_lines
+from .reading import Reading, check_side, images_of, read_lines
 from .splitting import SplitStream
 
 
@@ -21,6 +21,7 @@ def split_cub200(
     root: str | None = None,
 ) -> SplitStream:
     """CUB-200 by species. size: images are stretched to size x size. root: the data folder."""
+    check_side(size)
     transform = Augment((0.4856, 0.4994, 0.4324), (0.2272, 0.2226, 0.2613), padding=4, flip=True)
     return split_published("cub200", read_cub, size, tasks, class_order, root, transform)
 

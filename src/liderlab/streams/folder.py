@@ -13,7 +13,7 @@ from pathlib import Path
 from ..errors import UserError
 from .augment import Augment
 from .cache import cached
-from .reading import Reading, image_files, images_of
+from .reading import Reading, check_side, image_files, images_of
 from .splitting import SplitStream, split
 
 Labelled = list[tuple[Path, int]]
@@ -34,8 +34,7 @@ def folder(
     """
     if not path:
         raise UserError("say which folder: --benchmark folder:PATH")
-    if size < 4:
-        raise UserError(f"expected a size of at least 4 pixels, but got {size}")
+    check_side(size)
     source = Path(path).expanduser().absolute()
     if not source.is_dir():
         raise UserError(f"{source} is not a folder")

@@ -37,6 +37,12 @@ class Reading:
     test: Part
 
 
+def check_side(size: int) -> None:
+    """Refuse images that no network could look at."""
+    if size < 4:
+        raise UserError(f"expected a size of at least 4 pixels, but got {size}")
+
+
 def images_of(files: Sequence[tuple[Path, int]], size: int) -> Part:
     """Image files with their labels, decoded as size x size in colour when their turn comes."""
     paths = [path for path, _ in files]
