@@ -224,6 +224,16 @@ def test_a_run_starts_from_another_run(weights: Path, tmp_path: Path, what: str)
     assert all(torch.equal(state[name], read[name]) for name in state if "fc." not in name)
 
 
+def test_a_kept_name_wins_over_a_file_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LIDER_DATA", str(tmp_path / "data"))
+    Path("w").touch()
+    assert weights_file("w", "resnet18") == Path("w")
+    kept_weights("w").parent.mkdir(parents=True)
+    kept_weights("w").touch()
+    assert weights_file("w", "resnet18") == kept_weights("w")
+
+
 def test_a_damaged_checkpoint_and_a_folder_of_something_else(weights: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut.pt"
     cut.write_bytes(RunFolder(weights.parent / "run").checkpoints.files()[0].read_bytes()[:-9])

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from liderlab.errors import UserError
-from liderlab.streams.cache import cached
+from liderlab.streams.cache import cached, fingerprint
 from liderlab.streams.cifar import read_cifar100
 from liderlab.streams.folder import read_folder
 from liderlab.streams.location import cache_folder, data_folder, platform_folder
@@ -244,3 +244,10 @@ def test_about_names_its_source(source: Path, own_data_folder: Path) -> None:
     cached("c", source, 32, read_cifar100)
     (about,) = (own_data_folder / "cache").glob("c-*/about.json")
     assert json.loads(about.read_text())["source"] == str(source.resolve())
+
+
+def test_a_link_to_the_source_uses_the_sources_cache(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "a").write_text("a")
+    (tmp_path / "link").symlink_to(tmp_path / "source")
+    assert fingerprint(tmp_path / "link") == fingerprint(tmp_path / "source")

@@ -17,6 +17,7 @@ from liderlab.cli import main
 from liderlab.errors import UserError
 from liderlab.experiments.config import make_config
 from liderlab.streams import BENCHMARKS
+from liderlab.streams.cub import split_cub200
 from liderlab.streams.folder import folder, read_folder
 
 
@@ -126,7 +127,8 @@ def test_one_flag(
     [
         (lambda p: folder(2), "say which folder: --benchmark folder:PATH"),
         (lambda p: folder(2, path=str(p / "no")), "no is not a folder"),
-        (lambda p: folder(2, path=str(p), size=2), "at least 4 pixels, but got 2"),
+        (lambda p: folder(2, path=str(p), size=2), "Expected size ≥ 4 .*, but got 2"),
+        (lambda p: split_cub200(2, size=0), "Expected size ≥ 4 .*, but got 0"),
         (lambda p: folder(2, path=str(p / "ant")), "has no class folders"),
         (lambda p: folder(5, path=str(p), size=8), "1…4 tasks, not 5"),
     ],
@@ -135,6 +137,10 @@ def test_mistakes(publish: SimpleNamespace, tmp_path: Path, make, message: str) 
     photos(publish, tmp_path / "p")
     with pytest.raises(UserError, match=message):
         make(tmp_path / "p")
+
+
+def test_no_folder_is_not_the_one_where_we_are() -> None:
+    assert make_config({"benchmark": "folder:"}).benchmark.options["path"] == ""
 
 
 def test_an_empty_class_and_a_single_image(publish: SimpleNamespace, tmp_path: Path) -> None:

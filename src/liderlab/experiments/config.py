@@ -114,8 +114,9 @@ def _own_folder(benchmark: Any) -> Any:
     name = benchmark.get("name") if isinstance(benchmark, Mapping) else None
     if not isinstance(name, str) or not name.startswith("folder:"):
         return benchmark
-    path = Path(name.removeprefix("folder:")).expanduser().absolute()
-    return {**benchmark, "name": "folder", "path": str(path)}
+    given = name.removeprefix("folder:")
+    path = str(Path(given).expanduser().absolute()) if given else ""  # which it will ask for
+    return {**benchmark, "name": "folder", "path": path}
 
 
 @dataclass(frozen=True)

@@ -35,16 +35,15 @@ def weights_file(pretrained: str, backbone: str) -> Path:
     """The file that `pretrained` stands for."""
     if pretrained == IMAGENET:
         return imagenet_file(backbone)
-    if is_file_name(pretrained):
-        path = Path(pretrained).expanduser()
-        return _checkpoint(path) if path.is_dir() else path
-    path = kept_weights(pretrained)
-    if not path.is_file():
-        raise UserError(
-            f"there are no weights named {pretrained!r} ({path}): pass a file, {IMAGENET}, or "
-            f"train some with: lider pretrain --out {pretrained}{hint(pretrained)}"
-        )
-    return path
+    here, kept = Path(pretrained).expanduser(), kept_weights(pretrained)
+    if not is_file_name(pretrained) and kept.is_file():
+        return kept
+    if is_file_name(pretrained) or here.exists():
+        return _checkpoint(here) if here.is_dir() else here
+    raise UserError(
+        f"there are no weights named {pretrained!r} ({kept}): pass a file, {IMAGENET}, or train "
+        f"some with: lider pretrain --out {pretrained}{hint(pretrained)}"
+    )
 
 
 def weights_in(path: Path) -> Weights:

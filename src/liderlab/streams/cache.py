@@ -78,9 +78,12 @@ def cached(
 
 
 def fingerprint(source: Path) -> str:
-    """Path, size and time of change of every file below a folder: another state, another one."""
+    """Path, size and time of change of every file below a folder: another state, another one.
+
+    The same however one gets there: a link to a folder must not throw away the folder's own cache.
+    """
     digest = hashlib.sha256()
-    for folder, folders, files in os.walk(source, followlinks=True):
+    for folder, folders, files in os.walk(source.resolve(), followlinks=True):
         folders.sort()
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in sorted(files):
