@@ -106,7 +106,7 @@ def _registries() -> dict[str, Registry]:
 def show(run: RunArgument, as_json: JsonOption = False) -> None:
     """Show a finished run: its choices, its metrics, its accuracy matrix."""
     from ..experiments.folder import RunFolder
-    from ..report.tables import accuracy_matrix, metrics
+    from ..report.tables import accuracy_matrix, duration, metrics, unmeasured
 
     result = RunFolder.open(run).result()
     if as_json:
@@ -118,10 +118,12 @@ def show(run: RunArgument, as_json: JsonOption = False) -> None:
     console.print(
         f"{run}: {config['method']['name']}{regularizers} on {config['benchmark']['name']}, "
         f"{config['backbone']['name']}, buffer {config['memory']['size']}, seed {config['seed']}, "
-        f"{result['seconds']:.1f} s{scale}",
+        f"{duration(result)}{scale}",
         highlight=False,
     )
     console.print(metrics(result))
+    if note := unmeasured(result):
+        console.print(note, highlight=False)
     console.print(accuracy_matrix(result))
 
 

@@ -239,14 +239,16 @@ def _run(config: RunConfig, out: Path, existing: Existing) -> None:
     from ..experiments.run import run as execute
     from ..report.figures import draw_accuracy_matrix
     from ..report.progress import ProgressDisplay
-    from ..report.tables import metrics
+    from ..report.tables import duration, metrics, unmeasured
 
     console = new_console()
     with ProgressDisplay(new_console(stderr=True)) as display:
         result = execute(config, out, existing=existing, listener=display)
     draw_accuracy_matrix(result, out / "accuracy.png")
     console.print(metrics(result))
-    console.print(f"wrote {out} in {result['seconds']:.1f} s", soft_wrap=True, highlight=False)
+    if note := unmeasured(result):
+        console.print(note, soft_wrap=True, highlight=False)
+    console.print(f"wrote {out} in {duration(result)}", soft_wrap=True, highlight=False)
 
 
 @app.command(epilog="Example: lider resume runs/x")

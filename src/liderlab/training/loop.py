@@ -98,7 +98,9 @@ class Loop:
         self.evaluation = Evaluation(len(stream.tasks))
         self.cursor = Cursor()
         self.steps = 0
-        self.evaluating = [0.0] * len(stream.tasks)  # seconds, after each task; no part of the state
+        self.evaluating = [0.0] * len(
+            stream.tasks
+        )  # seconds, after each task; no part of the state
         self._evaluate = evaluate
         self._recipe, self._epochs, self._offer = recipe, epochs, offer
         self._device = next(network.parameters()).device

@@ -66,7 +66,9 @@ def _compiled(network: nn.Module, backend: str) -> Callable[[Tensor], Tensor]:
     dynamo.config.accumulated_recompile_limit = max(
         dynamo.config.accumulated_recompile_limit, SHAPES
     )
-    return cast("Callable[[Tensor], Tensor]", torch.compile(network, backend=backend, dynamic=False))
+    return cast(
+        "Callable[[Tensor], Tensor]", torch.compile(network, backend=backend, dynamic=False)
+    )
 
 
 def check_precision(precision: Precision, device: torch.device) -> None:
@@ -75,7 +77,9 @@ def check_precision(precision: Precision, device: torch.device) -> None:
         return
     try:
         with torch.autocast(device.type, half):
-            nn.Conv2d(1, 1, 1, device=device)(torch.zeros(1, 1, 2, 2, device=device)).sum().backward()
+            nn.Conv2d(1, 1, 1, device=device)(
+                torch.zeros(1, 1, 2, 2, device=device)
+            ).sum().backward()
     except RuntimeError:
         raise UserError(
             f"{device} cannot train in {precision}: choose --precision float32"
