@@ -36,6 +36,25 @@ def test_every_method_survives(method: str, lider: list[str]) -> None:
     assert "11 kills" in done.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["er", "gmed", "x-der-rpc", "icarl", "gdumb"])
+def test_a_memory_on_disk_survives(method: str) -> None:
+    done = verify(method, "--memory-storage", "disk", kills=11)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "11 kills" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "how",
+    [["--precision", "bfloat16"], ["--precision", "float16"], ["--set", "compile=aot_eager"]],
+    ids=["bfloat16", "float16", "compiled"],
+)
+def test_other_passes_survive(how: list[str]) -> None:
+    done = verify("er-ace", "--lider", *how, kills=3)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_bad_options_are_one_sentence() -> None:
     done = verify("er_ace", kills=1)
     assert done.returncode == 2

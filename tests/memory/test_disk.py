@@ -1,4 +1,4 @@
-"""Images in a file: the same memory as in RAM, in little RAM, and no state that a write can spoil."""
+"""Images in a file: the same memory as in RAM, in little RAM, and no write spoils a state."""
 
 from __future__ import annotations
 
@@ -168,7 +168,8 @@ from pathlib import Path
 from liderlab.memory import POLICIES, Memory
 
 n, shape = 100_000, (3, 224, 224)
-memory = Memory(n, shape, {{}}, POLICIES.load("reservoir")(), storage="disk", folder=Path({str(tmp_path)!r}))
+policy, folder = POLICIES.load("reservoir")(), Path({str(tmp_path)!r})
+memory = Memory(n, shape, {{}}, policy, storage="disk", folder=folder)
 generator = torch.Generator().manual_seed(0)
 x = torch.randint(256, (64, *shape), generator=generator, dtype=torch.uint8)
 y = torch.arange(64)

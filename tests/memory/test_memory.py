@@ -1,5 +1,7 @@
 """The memory's storage: what is written is what is read, and never more than there is room for."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -200,3 +202,30 @@ def test_rows_say_where_they_come_from() -> None:
     read["x"].zero_()
     read["y"].zero_()
     assert assert_whole_rows(memory, torch.arange(6)).tolist() == list(range(6))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads a process's size from /proc")
+@pytest.mark.parametrize("policy", ["reservoir", "class-balanced"])
+def test_ram_is_within_five_percent_of_what_is_stored(policy: str) -> None:
+    """The peak of a process that fills a memory of 200 MB twice over and takes its state."""
+    program = f"""
+import resource, torch
+from liderlab.memory import POLICIES, Memory
+
+generator, size = torch.Generator().manual_seed(0), 64_000
+def offer(memory):
+    y = torch.randint(20, (100,), generator=generator)
+    memory.offer(generator, x=torch.zeros(100, 3, 32, 32, dtype=torch.uint8), y=y, task=y)
+offer(warm := Memory(100, (3, 32, 32), {{}}, POLICIES.load({policy!r})()))
+offer(warm)
+before = int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+memory = Memory(size, (3, 32, 32), {{}}, POLICIES.load({policy!r})())
+for _ in range(2 * size // 100):
+    offer(memory)
+state = memory.state_dict()
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print((peak - before) / sum(column.nbytes for column in memory.data.values()))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert 0.9 < float(done.stdout) < 1.05

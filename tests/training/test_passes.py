@@ -139,6 +139,7 @@ def test_compiled_runs_resume_to_the_bit(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")  # inductor's own
 @pytest.mark.usefixtures("fresh_compiler")
 def test_inductor_is_near_and_resumes_to_the_bit(
     build: Build, differences: Callable[..., list[str]]
@@ -160,7 +161,7 @@ def test_replaced_parameters_are_used_in_the_same_precision() -> None:
 
 
 def test_an_unknown_backend_is_one_sentence() -> None:
-    with pytest.raises(UserError, match="compile backend 'inductr'.*did you mean 'inductor'"):
+    with pytest.raises(UserError, match=r"compile backend 'inductr'.*did you mean 'inductor'"):
         Passes(nn.Linear(2, 2), compile="inductr")
 
 

@@ -101,8 +101,7 @@ def test_what_was_not_looked_at_is_noticed_later() -> None:
 def test_no_checkpoint_of_what_is_not_finite(build: Build) -> None:
     loop = build("er", look_every=NEVER, recipe=Recipe(lr=1e30, batch_size=8, replay_size=8))
     with pytest.raises(NotFinite):
-        for _ in loop:
-            loop.state_dict()
+        _ = [loop.state_dict() for _ in loop]
 
 
 def test_looking_seldom_changes_nothing(

@@ -109,7 +109,7 @@ def _registries() -> dict[str, Registry]:
 def show(run: RunArgument, as_json: JsonOption = False) -> None:
     """Show a finished run: its choices, its metrics, its accuracy matrix."""
     from ..experiments.folder import RunFolder
-    from ..report.tables import accuracy_matrix, metrics, origin
+    from ..report.tables import accuracy_matrix, duration, metrics, origin, unmeasured
 
     result = RunFolder.open(run).result()
     if as_json:
@@ -121,12 +121,14 @@ def show(run: RunArgument, as_json: JsonOption = False) -> None:
     console.print(
         f"{run}: {config['method']['name']}{regularizers} on {config['benchmark']['name']}, "
         f"{config['backbone']['name']}, buffer {config['memory']['size']}, seed {config['seed']}, "
-        f"{result['seconds']:.1f} s{scale}",
+        f"{duration(result)}{scale}",
         highlight=False,
     )
     for line in origin(result):
         console.print(line, highlight=False)
     console.print(metrics(result))
+    if note := unmeasured(result):
+        console.print(note, highlight=False)
     console.print(accuracy_matrix(result))
 
 

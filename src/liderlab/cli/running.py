@@ -243,7 +243,7 @@ def _run(config: RunConfig, out: Path, existing: Existing) -> None:
     from ..experiments.run import run as execute
     from ..report.figures import draw_accuracy_matrix
     from ..report.progress import ProgressDisplay
-    from ..report.tables import metrics
+    from ..report.tables import duration, metrics, unmeasured
 
     console, progress = new_console(), new_console(stderr=True)
     started: list[Run] = []
@@ -258,7 +258,9 @@ def _run(config: RunConfig, out: Path, existing: Existing) -> None:
     if not (out / "accuracy.png").is_file():
         draw_accuracy_matrix(result, out / "accuracy.png")
     console.print(metrics(result))
-    done = f"wrote {out} in {result['seconds']:.1f} s"
+    if note := unmeasured(result):
+        console.print(note, soft_wrap=True, highlight=False)
+    done = f"wrote {out} in {duration(result)}"
     if not started:
         done = f"{out} had finished already: nothing was done"
     console.print(done, soft_wrap=True, highlight=False)

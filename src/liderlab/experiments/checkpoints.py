@@ -12,7 +12,7 @@ import io
 import logging
 import os
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import torch
 
@@ -56,7 +56,7 @@ def pack_into(file: IO[bytes], state: State) -> None:
     file.write(MAGIC + bytes(hashlib.sha256().digest_size))
     summing = _Summing(file)
     try:
-        torch.save({"schema": SCHEMA, **state}, summing)
+        torch.save({"schema": SCHEMA, **state}, cast("IO[bytes]", summing))
     except RuntimeError:  # what torch makes of an error of the file's
         raise summing.error or RuntimeError("cannot save this state") from None
     file.seek(len(MAGIC))

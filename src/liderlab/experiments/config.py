@@ -166,8 +166,8 @@ class BenchmarkSection(Named):
 
 class MemorySection(Section):
     """size: samples in all. policy: null takes the method's own. offer: whether a sample passes the
-    memory in every epoch (as released) or once. storage: where images are, in RAM or in files of the
-    run's folder. device: where a memory in RAM is; null: where the network is."""
+    memory in every epoch (as released) or once. storage: where images are, in RAM or in files of
+    the run's folder. device: where a memory in RAM is; null: where the network is."""
 
     size: int = Field(200, ge=0, le=10**15)
     policy: str | None = None
@@ -216,8 +216,8 @@ class RunConfig(Section):
     precision: Literal["float32", "bfloat16", "float16"] = Field(
         "float32", description="of the network's passes in training; weights stay float32"
     )
-    compile: str | None = Field(
-        None, description="torch.compile the network: its backend (inductor, aot_eager, eager)"
+    compile: Literal["inductor", "aot_eager", "eager"] | None = Field(
+        None, description="torch.compile the network, by this backend; null: do not"
     )
     threads: int | None = Field(None, ge=1, le=1024, description="null: as many as torch takes")
     deterministic: bool | None = Field(None, description="null: yes on the CPU, no elsewhere")

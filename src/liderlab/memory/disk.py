@@ -1,10 +1,10 @@
 """A memory's images in a file, so that they need no RAM, and no kill can spoil a checkpoint.
 
-Every slot knows the *place* of its row in the file. A new row never overwrites one that a checkpoint
-may refer to: it goes to a free place, and the old one is set free when the last checkpoint that
-refers to it is gone. So a checkpoint holds the table of places alone, and whichever checkpoint a run
-goes on from, its rows are as they were. As two checkpoints are kept, the file has at most
-3 · size places; it grows as they are needed.
+Every slot knows the *place* of its row in the file. A new row never overwrites one that a
+checkpoint may refer to: it goes to a free place, and the old one is set free when the last
+checkpoint that refers to it is gone. So a checkpoint holds the table of places alone, and whichever
+checkpoint a run goes on from, its rows are as they were. As two checkpoints are kept, at most
+3 · size places are in use; the file grows as they are needed.
 
 Rows are read through a memory map. They are written by `pwrite`: on a full disk that is an error,
 where a store into the map would be a signal that kills the process.
@@ -12,13 +12,15 @@ where a store into the map would be a signal that kills the process.
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import tempfile
 import weakref
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -202,7 +204,7 @@ def check_rows(
             )
 
 
-def stored_bytes(file: Path, state: State) -> Tensor:
+def stored_bytes(file: Path, state: Mapping[str, Any]) -> Tensor:
     """What a state refers to, slot by slot: (filled, bytes of a row)."""
     place, size = state["place"].tolist(), state["row_bytes"]
     with file.open("rb") if place else open(os.devnull, "rb") as opened:
@@ -222,7 +224,7 @@ def remove_rows(folder: Path) -> None:
 
 def _as_bytes(rows: Tensor) -> Bytes:
     """(n, bytes of a row), the same memory."""
-    return rows.numpy().view(np.uint8).reshape(len(rows), -1) if len(rows) else np.empty((0, 0))
+    return rows.numpy().reshape(len(rows), math.prod(rows.shape[1:])).view(np.uint8)
 
 
 def _write_all(handle: int, data: memoryview, offset: int) -> None:

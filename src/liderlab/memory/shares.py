@@ -1,4 +1,4 @@
-"""Who enters a memory with equal shares for all classes, at a price that its size has no part in."""
+"""Who enters a memory with equal shares for all classes, at the same price whatever its size."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Shares:
     """The stored samples of every class, the smallest key first to go.
 
     A sample's rank is the number of stored samples of its class with a larger key. What is kept of
-    all that was ever offered are the `size` lowest ranks, between equal ranks the larger keys. Since
-    a sample that has fallen behind never comes back, this is the same as one by one: a sample
+    all that was ever offered are the `size` lowest ranks, between equal ranks the larger keys.
+    Since a sample that has fallen behind never comes back, this is the same as one by one: a sample
     enters, and if there is no room the largest class gives up its smallest key (of several largest
     classes, the one whose smallest key is the smallest).
 

@@ -53,6 +53,24 @@ def metrics(result: Result) -> Table:
     return table
 
 
+def duration(result: Result) -> str:
+    """How long a run took, and how much of that it evaluated.
+
+    >>> duration({"seconds": 20.0, "seconds_evaluating": [1.0, 4.0]})
+    '20.0 s (evaluating: 5.0 s, 25 %)'
+    """
+    total, evaluating = result["seconds"], sum(result.get("seconds_evaluating", []))
+    share = f" (evaluating: {evaluating:.1f} s, {evaluating / total:.0%})" if evaluating else ""
+    return f"{total:.1f} s{share.replace('%', ' %')}"
+
+
+def unmeasured(result: Result) -> str | None:
+    """What a dash in the tables means, where it was the user's choice."""
+    if result["config"].get("evaluate") != "last":
+        return None
+    return "evaluated after the last task only: FF, BWT, FWT and AIA were not measured"
+
+
 def accuracy_matrix(result: Result) -> Table:
     """Class-incremental accuracy on every task (columns) after every task (rows)."""
     matrix = result["class_incremental"]["accuracy_matrix"]

@@ -1,0 +1,144 @@
+"""What a memory costs: the tables of docs/memory.md.
+
+    python benchmarks/memory.py                    # insert and draw over sizes, RAM
+    python benchmarks/memory.py --disk FOLDER      # images of 224x224 in a file there
+
+Medians of 300, one thread, each case in a process of its own. Labels are of 100 classes, drawn
+uniformly and offered in batches of 64 to a memory that has seen twice as many samples as it has
+slots, so that half of those offered enter, whatever its size (none into greedy-balanced).
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from liderlab.memory import POLICIES, Memory
+
+SIZES = (500, 5_000, 50_000, 500_000, 1_000_000)
+FROM_STREAM = ("reservoir", "class-balanced", "greedy-balanced")
+BATCH, CLASSES = 64, 100
+
+
+def offered(shape: tuple[int, ...], n: int, generator: torch.Generator) -> dict[str, torch.Tensor]:
+    y = torch.randint(CLASSES, (n,), generator=generator)
+    x = torch.zeros(1, *shape, dtype=torch.uint8).expand(n, *shape)
+    return {"x": x, "y": y, "task": y // 10}
+
+
+def full(policy: str, size: int, generator: torch.Generator) -> Memory:
+    memory = Memory(size, (3, 32, 32), {}, POLICIES.load(policy)())
+    part = min(size, 1000)
+    for _ in range(2 * size // part):
+        memory.offer(generator, **offered((3, 32, 32), part, generator))
+    return memory
+
+
+def milliseconds(action: Callable[[], object], times: int) -> list[float]:
+    taken = []
+    for _ in range(times):
+        start = time.perf_counter()
+        action()
+        taken.append(1000 * (time.perf_counter() - start))
+    return taken
+
+
+def cost(policy: str, size: int) -> tuple[float, float]:
+    """Milliseconds of one insert and one draw of 64 images."""
+    generator = torch.Generator().manual_seed(0)
+    rows = {n: v.clone() for n, v in offered((3, 32, 32), BATCH, generator).items()}
+    few = min(300, max(1, size // (10 * BATCH)))  # with more, ever fewer of them would enter
+    inserts: list[float] = []
+    while len(inserts) < 300:
+        memory = full(policy, size, generator)
+        inserts += milliseconds(lambda m=memory: m.offer(generator, **rows), few)  # type: ignore[misc]
+    draws = milliseconds(lambda: memory.rows(memory.draw(BATCH, generator)), 300)
+    return median(inserts), median(draws)
+
+
+def ram(policy: str, size: int) -> tuple[float, float]:
+    """MB of the images and columns stored, and by how much the process grew (its peak)."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    memory = full(policy, size, torch.Generator().manual_seed(0))
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    stored = sum(
+        column.nbytes for column in memory.data.values() if isinstance(column, torch.Tensor)
+    )
+    return stored / 1e6, (after - before) * 1024 / 1e6
+
+
+def in_own_process(what: str, policy: str, size: int) -> list[float]:
+    command = [sys.executable, __file__, "--one", what, policy, str(size)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [float(value) for value in done.stdout.split()]
+
+
+def tables() -> None:
+    print("| slots |", " | ".join(f"{p}: insert | draw" for p in FROM_STREAM), "|")
+    print("|---:|" + "---:|" * 2 * len(FROM_STREAM))
+    for size in SIZES:
+        found = [value for p in FROM_STREAM for value in in_own_process("cost", p, size)]
+        print(f"| {size:,} |", " | ".join(f"{value:.2f}" for value in found), "|", flush=True)
+    print(
+        "\n| 1,000,000 slots | stored (MB) | process grew by (MB) | ratio |\n|---|---:|---:|---:|"
+    )
+    for policy in FROM_STREAM:
+        stored, grown = in_own_process("ram", policy, 1_000_000)
+        print(f"| {policy} | {stored:,.0f} | {grown:,.0f} | {grown / stored:.3f} |", flush=True)
+
+
+def disk(folder: Path, size: int, image: int) -> None:
+    """A memory on disk that is really written: inserts, draws, checkpoints, RAM."""
+    shape, generator = (3, image, image), torch.Generator().manual_seed(0)
+    memory = Memory(
+        size, shape, {}, POLICIES.load("reservoir")(), storage="disk", folder=folder / "memory"
+    )
+    x = torch.randint(256, (BATCH, *shape), generator=generator, dtype=torch.uint8)
+    y = torch.arange(BATCH)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    for _ in range(size // BATCH + 1):
+        memory.offer(generator, x=x, y=y, task=y)
+    filling = time.perf_counter() - start
+    first = milliseconds(memory.state_dict, 1)[0]
+    memory.checkpointed(1, 1)
+    insert = median(milliseconds(lambda: memory.offer(generator, x=x, y=y, task=y), 50))
+    draw = median(milliseconds(lambda: memory.rows(memory.draw(BATCH, generator)), 50))
+    again = milliseconds(memory.state_dict, 1)[0]
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    file = folder / "memory" / "x.rows"
+    print(f"{size:,} images of {image}x{image}: {file.stat().st_blocks * 512 / 1e9:.1f} GB on disk")
+    print(
+        f"filled in {filling:.1f} s; then, per {BATCH}: insert {insert:.1f} ms, draw {draw:.1f} ms"
+    )
+    print(f"state for a checkpoint: {first:.0f} ms after filling, {again:.0f} ms after 50 inserts")
+    print(f"the process grew by {grown:.0f} MB at most")
+    file.unlink()
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--disk", type=Path)
+    parser.add_argument("--images", type=int, default=20_000)
+    parser.add_argument("--one", nargs=3)
+    arguments = parser.parse_args()
+    if arguments.one:
+        what, policy, size = arguments.one
+        print(*(cost if what == "cost" else ram)(policy, int(size)))
+    elif arguments.disk:
+        disk(arguments.disk, arguments.images, 224)
+    else:
+        tables()
+
+
+if __name__ == "__main__":
+    main()
