@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from liderlab.errors import UserError
-from liderlab.experiments.trackers import Trackers, check_installed
+from liderlab.experiments.trackers import TRACKERS, Trackers, check_installed
+from liderlab.registry import Entry
 
 CONFIG = {"method": {"name": "er"}, "seed": 0}
 STEPS = [
@@ -33,15 +34,13 @@ ONCE = {"class-incremental/mean": 0.75, "final/class-incremental/faa": 75.0}
 
 def track(name: str, folder: Path) -> None:
     """A run that is interrupted after its second step, whose checkpoint knows of the first only."""
-    first = Trackers([name], folder, CONFIG, 0)
-    for line in STEPS[:2]:
-        first.log(line)
-    first.close(finished=False)
-    second = Trackers([name], folder, CONFIG, 1)
-    for line in [*STEPS[1:], TASK]:
-        second.log(line)
-    second.finish(3, {"class_incremental": {"faa": 75.0, "fwt": None}, "task_incremental": {}})
-    second.close(finished=True)
+    with Trackers([name], folder, CONFIG, 0) as first:
+        for line in STEPS[:2]:
+            first.log(line)
+    with Trackers([name], folder, CONFIG, 1) as second:
+        for line in [*STEPS[1:], TASK]:
+            second.log(line)
+        second.finish(3, {"class_incremental": {"faa": 75.0, "fwt": None}, "task_incremental": {}})
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -154,3 +153,35 @@ def test_a_missing_one_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -
         check_installed(["wandb"])
     with pytest.raises(UserError, match="unknown tracker 'wandbb': did you mean 'wandb'"):
         check_installed(["wandbb"])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_run_is_tracked(lider, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+    options = ["--benchmark", "synthetic", "--method", "er", "--lider", "--buffer", "20"]
+    code, _, err = lider("run", *options, "--tracker", "tensorboard", "--out", "x")
+    assert code == 0, err
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(tmp_path / "x" / "tensorboard"))
+    events.Reload()
+    tags = events.Tags()["scalars"]
+    assert {"loss/stream", "loss/lider/c_lip", "class-incremental/mean"} <= set(tags)
+    result = json.loads((tmp_path / "x" / "result.json").read_text())
+    (final,) = events.Scalars("final/class-incremental/faa")
+    assert final.value == pytest.approx(result["class_incremental"]["faa"])
+    code, _, err = lider("run", *options, "--tracker", "tensorbord", "--out", "y")
+    assert code == 2
+    assert err.startswith("lider: unknown tracker 'tensorbord': did you mean 'tensorboard'?")
+    assert not (tmp_path / "y").exists()
+
+
+def test_a_tracker_that_cannot_start_leaves_nothing(lider, tmp_path: Path, monkeypatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("no login\nmore")
+
+    monkeypatch.setitem(TRACKERS, "wandb", Entry(broken, "broken"))
+    monkeypatch.setattr("liderlab.experiments.trackers.find_spec", lambda name: True)
+    code, _, err = lider("run", "--benchmark", "synthetic", "--tracker", "wandb", "--out", "x")
+    assert (code, err.splitlines()[-1]) == (2, "lider: cannot start wandb: no login")
+    assert not (tmp_path / "x").exists()

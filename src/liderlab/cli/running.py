@@ -110,6 +110,10 @@ def run(
     on_nonfinite: Annotated[
         str | None, typer.Option(help="stop, or skip steps whose loss is not finite.")
     ] = None,
+    tracker: Annotated[
+        list[str] | None,
+        typer.Option(help="Also log to tensorboard, wandb or mlflow; repeatable."),
+    ] = None,
     deterministic: Annotated[
         bool | None,
         typer.Option(help="Allow only operations that repeat to the bit (default on the CPU)."),
@@ -143,6 +147,7 @@ def run(
             deterministic=deterministic,
             checkpoint_every=checkpoint_every,
             on_nonfinite=on_nonfinite,
+            tracker=tracker or None,
         ),
     }
     of_lider = given(
@@ -285,13 +290,18 @@ def resume(
     checkpoint_every: Annotated[
         str | None, typer.Option(help="From now on: steps (200) or time (30s, 5m).")
     ] = None,
+    tracker: Annotated[
+        list[str] | None, typer.Option(help="From now on: tensorboard, wandb or mlflow.")
+    ] = None,
 ) -> None:
     """Go on with an interrupted run; the result is the same as if it had never stopped."""
     from ..experiments.config import make_config
     from ..experiments.folder import RunFolder
 
     folder = RunFolder.open(run)
-    changes = given(on_nonfinite=on_nonfinite, checkpoint_every=checkpoint_every)
+    changes = given(
+        on_nonfinite=on_nonfinite, checkpoint_every=checkpoint_every, tracker=tracker or None
+    )
     config = folder.config()
     if changes:
         config = make_config(config.model_dump(mode="json"), changes)

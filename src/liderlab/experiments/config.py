@@ -224,6 +224,7 @@ class RunConfig(Section):
     evaluate: Literal["every", "last"] = Field(
         "every", description="after every task, or after the last one only"
     )
+    tracker: list[str] = Field([], description="also log to: tensorboard, wandb, mlflow")
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
     checkpoint_every: Annotated[str, BeforeValidator(_interval)] = Field(
         "5m", description="steps (200) or time (30s, 5m, 1h); also at every task's end"

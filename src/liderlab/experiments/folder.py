@@ -31,7 +31,11 @@ from .files import write_atomically
 FILES = ("config.yaml", "metrics.jsonl", "result.json", "accuracy.png")
 LOCK = ".lock"
 PATIENCE = 2.0  # seconds: a looker's glance takes microseconds, a run takes longer than this
-MAY_CHANGE = {"checkpoint_every", "on_nonfinite"}  # what came before does not depend on these
+MAY_CHANGE = {
+    "checkpoint_every",
+    "on_nonfinite",
+    "tracker",
+}  # what came before does not depend on these
 
 
 class RunFolder:

@@ -23,6 +23,7 @@ from .folder import RunFolder
 from .interrupt import Stopped, stop_requests
 from .origin import check_origin
 from .shortage import asked_for
+from .trackers import Trackers, check_installed
 
 Listener = Callable[[Run, Event], None]
 Existing = Literal["refuse", "replace", "resume"]
@@ -45,6 +46,7 @@ def run(
     folder = RunFolder(out)
     if existing == "refuse" and folder.taken:
         raise UserError(f"{out} exists and is not empty: choose another --out, or --force")
+    check_installed(config.tracker)
     config = completed(config)
     torch.set_num_threads(config.threads or torch.get_num_threads())
     work = build(config, folder.memory)  # writes nothing yet: bad input leaves nothing behind
@@ -98,6 +100,8 @@ class _Execution:
             work.loop.evaluating = state.pop("seconds_evaluating", work.loop.evaluating)
             work.loop.load_state_dict(state)
             work.loop.memory.checkpointed(state["steps"], folder.checkpoints.oldest())
+        told = work.config.model_dump(mode="json")
+        self._trackers = Trackers(work.config.tracker, folder.path, told, work.loop.steps)
         self._started = self._saved_at = time.monotonic()
         self._saved_steps = work.loop.steps
 
@@ -127,7 +131,11 @@ class _Execution:
         return f"nothing was saved yet: {how} starts from the beginning"
 
     def _go(self) -> dict[str, Any]:
-        with self._folder.open_metrics(self._logged) as metrics, stop_requests() as request:
+        with (
+            self._folder.open_metrics(self._logged) as metrics,
+            self._trackers,
+            stop_requests() as request,
+        ):
             for event in self._work.loop:
                 self._log(event, metrics)
                 if self._listener:
@@ -137,13 +145,15 @@ class _Execution:
                     self._save(metrics)
                 if stop:
                     raise Stopped(stop, str(self._folder.path))
-        result = _result(self._work, self._elapsed())
-        self._folder.write_result(result)
+            result = _result(self._work, self._elapsed())
+            self._folder.write_result(result)
+            self._trackers.finish(self._work.loop.steps, result)
         return result
 
     def _log(self, event: Event, metrics: IO[bytes]) -> None:
         if line := _line(self._work, event):
             metrics.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+            self._trackers.log(line)
 
     def _due(self) -> bool:
         return self._interval.due(

@@ -49,15 +49,27 @@ def check_installed(names: Sequence[str]) -> None:
 
 
 class Trackers:
-    """All of a run's trackers as one."""
+    """All of a run's trackers as one; a context that closes them."""
 
     def __init__(
         self, names: Sequence[str], folder: Path, config: Mapping[str, Any], step: int
     ) -> None:
-        check_installed(names)
-        self._trackers: list[Tracker] = [
-            TRACKERS.load(name)(folder, config, step) for name in names
-        ]
+        self._trackers: list[Tracker] = []
+        self._finished = False
+        for name in names:
+            try:
+                self._trackers.append(TRACKERS.load(name)(folder, config, step))
+            except Exception as error:  # whatever that package raises: no login, no server, …
+                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+                raise UserError(f"cannot start {name}: {reason}") from None
+
+    def __enter__(self) -> Trackers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with ExitStack() as all_of_them:  # one that fails does not keep the others from closing
+            for tracker in self._trackers:
+                all_of_them.callback(tracker.close, self._finished)
 
     def log(self, line: Mapping[str, Any]) -> None:
         """A line of metrics.jsonl."""
@@ -76,11 +88,7 @@ class Trackers:
         }
         for tracker in self._trackers:
             tracker.log(step, values)
-
-    def close(self, finished: bool) -> None:
-        with ExitStack() as all_of_them:  # one that fails does not keep the others from closing
-            for tracker in self._trackers:
-                all_of_them.callback(tracker.close, finished)
+        self._finished = True
 
 
 def flat(line: Mapping[str, Any]) -> dict[str, float]:
