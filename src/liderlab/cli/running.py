@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -174,18 +175,25 @@ def pretrain(
         "training": given(epochs=epochs, batch_size=batch_size, lr=lr),
         **given(scale=scale, seed=seed, device=device, threads=threads),
     }
-    config = pretraining(options, _assigned(set_))
-    out = out or name_of(config)
-    run = run or Path("runs") / f"pretrain-{Path(out).stem}"
-    _run(config, run, "replace" if force else "resume" if resume else _ask(run))
-
     from ..experiments.weights import is_file_name, kept_weights
 
+    config = pretraining(options, _assigned(set_))
+    out = out or name_of(config)
     path = Path(out) if is_file_name(out) else kept_weights(out)
+    _check_place(path)  # now, not after hours of training
+    run = run or Path("runs") / f"pretrain-{Path(out).stem}"
+    _run(config, run, "replace" if force else "resume" if resume else _ask(run))
     export_weights(run, path)
     new_console().print(
         f"wrote {path}; use it with: lider run --pretrained {out}", soft_wrap=True, highlight=False
     )
+
+
+def _check_place(file: Path) -> None:
+    """Refuse a file that could not be written later; nothing is created yet."""
+    there = next(folder for folder in file.absolute().parents if folder.exists())
+    if file.is_dir() or not there.is_dir() or not os.access(there, os.W_OK):
+        raise UserError(f"cannot write {file}: choose another --out")
 
 
 def _assigned(texts: list[str] | None) -> dict[str, Any]:

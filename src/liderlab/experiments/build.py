@@ -116,8 +116,18 @@ def build(config: RunConfig) -> Run:
         offer=config.memory.offer,
         on_nonfinite=config.on_nonfinite,
     )
+    _check_tasks(stream)
     loop.planned_steps()  # what cannot be planned is refused now, before anything is written
     return Run(config, stream, loop)
+
+
+def _check_tasks(stream: SplitStream) -> None:
+    for task in stream.tasks:
+        if len(task.train) < 2:
+            raise UserError(
+                f"task {task.index + 1} has a single training image, and BatchNorm needs two: "
+                "make fewer tasks, or take more images of each class"
+            )
 
 
 def _described(config: RunConfig) -> str:

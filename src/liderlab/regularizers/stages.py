@@ -55,9 +55,10 @@ def evaluating(network: nn.Module) -> Iterator[None]:
 def find_stages(network: nn.Module, example: Tensor) -> list[str]:
     """The stages among a network's children, by one look at an example (n, C, H, W).
 
-    Children in a row with equally shaped maps are one stage, named by the last of them. Where a single
-    child makes all the maps (say, one big `features`), it is looked into. Outputs without positions
-    (pooled features, logits) and modules that run several times (a shared activation) are left out.
+    Children in a row with equally shaped maps are one stage, named by the last of them. Where a
+    single child makes all the maps (say, one big `features`), it is looked into. Outputs without
+    positions (pooled features, logits) and modules that run several times (a shared activation)
+    are left out.
     """
     parent, found = "", list[str]()
     while True:
