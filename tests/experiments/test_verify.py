@@ -33,4 +33,4 @@ def test_how_often_to_save_is_up_to_the_user(
     assert (verdict.kills, verdict.runs, verdict.differences) == (1, 1, [])
     whole, killed = started
     assert whole == ["--seed", "0", *given]
-    assert killed == ["--checkpoint-every", "1", "--seed", "0", *given, "--resume"]  # last one wins
+    assert killed == ["--checkpoint-every", "1", "--resume", "--seed", "0", *given]  # last one wins

@@ -141,8 +141,18 @@ def build(config: RunConfig, folder: Path | None = None) -> Run:
         precision=config.precision,
         compile=config.compile,
     )
+    _check_tasks(stream)
     loop.planned_steps()  # what cannot be planned is refused now, before anything is written
     return Run(config, stream, loop, origin_of(stream, weights))
+
+
+def _check_tasks(stream: SplitStream) -> None:
+    for task in stream.tasks:
+        if len(task.train) < 2:
+            raise UserError(
+                f"task {task.index + 1} has a single training image, and BatchNorm needs two: "
+                "make fewer tasks, or take more images of each class"
+            )
 
 
 def _described(config: RunConfig) -> str:

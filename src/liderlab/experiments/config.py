@@ -376,6 +376,14 @@ def parse_assignment(text: str) -> Tree:
     return tree
 
 
+PLAIN = {
+    "dict_type": "expected fields and their values",
+    "model_type": "expected fields and their values",
+    "sequence_str": "expected a list",
+}
+"""What the checks are worded like otherwise is about Python."""
+
+
 def one_sentence(error: ValidationError, model: type[BaseModel]) -> str:
     """The first thing that is wrong, where it is, and what is allowed."""
     first = error.errors()[0]
@@ -384,7 +392,7 @@ def one_sentence(error: ValidationError, model: type[BaseModel]) -> str:
         allowed = _fields(model, place[:-1])
         kind = f"field of {'.'.join(place[:-1])}" if len(place) > 1 else "field"
         return str(unknown(kind, place[-1], allowed))
-    message = first["msg"].removeprefix("Value error, ")
+    message = PLAIN.get(first["type"], first["msg"].removeprefix("Value error, "))
     message = message[0].lower() + message[1:]
     return f"{'.'.join(place)}: {message}, but got {first['input']!r}"
 

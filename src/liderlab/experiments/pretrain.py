@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,9 @@ def check_place(out: str, path: Path, run: Path, *, replace: bool, resume: bool)
     """
     if out == IMAGENET:
         raise UserError(f"{IMAGENET} means the published weights: choose another name with --out")
+    there = next(folder for folder in path.absolute().parents if folder.exists())
+    if path.is_dir() or not there.is_dir() or not os.access(there, os.W_OK):
+        raise UserError(f"cannot write {path}: choose another --out")
     folder = RunFolder(run)
     if path.exists() and not replace and not (resume and folder.finished):
         raise UserError(

@@ -51,7 +51,7 @@ def verify_resume(
         target = RunFolder(folder / f"killed-{runs}")
         while not target.finished:
             # in front: whoever says how often to save is heard
-            process = _start([*often, *arguments, "--resume"], target.path)
+            process = _start([*often, "--resume", *arguments], target.path)
             moment = random.uniform(0, 2 * training / (kills - done + 1))
             if done < kills and _kill(process, target, moment):
                 done += 1
@@ -63,7 +63,7 @@ def verify_resume(
 
 
 def _start(arguments: Sequence[str], out: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "liderlab.cli", "run", *arguments, "--out", str(out)]
+    command = [sys.executable, "-m", "liderlab.cli", "run", "--out", str(out), *arguments]
     with out.with_suffix(".log").open("wb") as log:
         return subprocess.Popen(command, stdout=log, stderr=log)
 
