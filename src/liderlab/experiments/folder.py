@@ -4,6 +4,7 @@ config.yaml     complete: `lider run --config` repeats the run
 metrics.jsonl   one line per logged step and per task
 result.json     the metrics, the configuration, the versions; written last
 checkpoints/    the last two: network, memory, targets, generators, …: everything
+tasks/          with keep_tasks: network and method after every task
 accuracy.png    the accuracy matrices
 """
 
@@ -20,7 +21,7 @@ from typing import IO, Any
 
 from ..errors import UserError
 from ..types import State
-from .checkpoints import Checkpoints
+from .checkpoints import Checkpoints, Damaged, pack, unpack
 from .config import RunConfig, make_config, read_yaml
 from .files import write_atomically
 
@@ -87,8 +88,8 @@ class RunFolder:
 
     def _sweep(self) -> None:
         """Remove what a killed process was in the middle of writing."""
-        for folder in (self.path, self.checkpoints.folder):
-            for name in (*FILES, "step-*.pt"):
+        for folder in (self.path, self.checkpoints.folder, self.path / "tasks"):
+            for name in (*FILES, "step-*.pt", "task-*.pt"):
                 for file in folder.glob(f".{name}.*"):
                     file.unlink(missing_ok=True)
 
@@ -109,6 +110,8 @@ class RunFolder:
         for name in FILES:
             (self.path / name).unlink(missing_ok=True)
         self.checkpoints.clear()
+        for file in self.path.glob("tasks/task-*.pt"):
+            file.unlink()
         text = config.as_yaml().encode()
         write_atomically(self.path / "config.yaml", lambda file: file.write(text))
 
@@ -168,6 +171,27 @@ class RunFolder:
         if state is None:
             raise UserError(f"{self.path} has no checkpoint: run it again")
         return state
+
+    def keep_task(self, index: int, state: State) -> None:
+        (self.path / "tasks").mkdir(exist_ok=True)
+        data = pack(state)
+        write_atomically(self._task_file(index), lambda file: file.write(data))
+
+    def task_state(self, index: int) -> State:
+        """Network and method as they were after that task."""
+        file = self._task_file(index)
+        try:
+            return unpack(file.read_bytes())
+        except FileNotFoundError:
+            raise UserError(
+                f"{self.path} did not keep its network after every task: run it with "
+                "--set keep_tasks=true"
+            ) from None
+        except (Damaged, OSError) as error:
+            raise UserError(f"{file} cannot be used: {error}") from None
+
+    def _task_file(self, index: int) -> Path:
+        return self.path / "tasks" / f"task-{index + 1:03d}.pt"
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
