@@ -40,16 +40,22 @@ def tapped_module(network: nn.Module, stage: str) -> nn.Module:
 
 
 @contextmanager
-def evaluating(network: nn.Module) -> Iterator[None]:
-    """Eval mode without gradients; every module's own mode comes back afterwards."""
+def eval_mode(network: nn.Module) -> Iterator[None]:
+    """Eval mode; every module's own mode comes back afterwards."""
     modes = [(module, module.training) for module in network.modules()]
     network.eval()
     try:
-        with torch.no_grad():
-            yield
+        yield
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Eval mode without gradients."""
+    with eval_mode(network), torch.no_grad():
+        yield
 
 
 def find_stages(network: nn.Module, example: Tensor) -> list[str]:
