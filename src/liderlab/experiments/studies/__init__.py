@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .study import Study
 
 _HOME = "liderlab.experiments.studies"
+LOOKS = {"analysis": True}  # looks into single runs: `lider analyze NAME RUN` does, too
 
 STUDIES = Registry(
     "study",
@@ -27,18 +28,18 @@ STUDIES = Registry(
         "single-epoch": Entry(f"{_HOME}.single_epoch:STUDY", "one pass over every task"),
         "sensitivity": Entry(f"{_HOME}.sensitivity:STUDY", "what LiDER's α and β do"),
         "guessing-game": Entry(
-            f"{_HOME}.guessing_game:STUDY", "can one tell what is in the buffer?"
+            f"{_HOME}.guessing_game:STUDY", "can one tell what is in the buffer?", LOOKS
         ),
         "decision-surface": Entry(
-            f"{_HOME}.decision_surface:STUDY", "what is left of the decision surface, task by task"
+            f"{_HOME}.decision_surface:STUDY", "what is left of the decision surface, task by task", LOOKS
         ),
         "lipschitz-vs-buffer": Entry(
-            f"{_HOME}.lipschitz_vs_buffer:STUDY", "Lipschitz constants as the memory shrinks"
+            f"{_HOME}.lipschitz_vs_buffer:STUDY", "Lipschitz constants as the memory shrinks", LOOKS
         ),
         "weight-perturbation": Entry(
-            f"{_HOME}.weight_perturbation:STUDY", "loss and accuracy under noisy weights"
+            f"{_HOME}.weight_perturbation:STUDY", "loss and accuracy under noisy weights", LOOKS
         ),
-        "hessian": Entry(f"{_HOME}.hessian:STUDY", "curvature of the loss"),
+        "hessian": Entry(f"{_HOME}.hessian:STUDY", "curvature of the loss", LOOKS),
         "efficiency": Entry(
             f"{_HOME}.efficiency:STUDY", "memory, speed and accuracy of growing networks"
         ),

@@ -23,9 +23,9 @@ Tree = dict[str, Any]
 STAND_IN = "split-digits"
 SMALLEST_BUFFER = 10
 SMOKE: Tree = {
-    "benchmark": {"name": STAND_IN, "train_per_class": 80},
+    "benchmark": {"name": STAND_IN, "train_per_class": 60},
     "backbone": {"name": "convnet-small", "width": 16},
-    "training": {"epochs": 3, "milestones": []},
+    "training": {"epochs": 2, "milestones": []},
 }
 """What smoke makes of the stand-in: enough to learn and to forget, in a second or two."""
 FIT_EPOCHS = 30  # of GDumb on a stand-in: its memory is a tenth
@@ -80,7 +80,7 @@ class Case:
     """One run: a setting and a buffer of the paper, a method, what is added to it, a seed.
 
     column: "tuned", every value as the paper prints it for the row; "controlled", the row of the
-    method alone with the penalty switched on. alpha, beta, backbone: None as in the preset.
+    method alone with the penalty switched on. alpha, beta, backbone, width: None as in the preset.
     keep_tasks: keep the network after every task, for those who follow it.
     """
 
@@ -93,6 +93,7 @@ class Case:
     alpha: float | None = None
     beta: float | None = None
     backbone: str | None = None
+    width: int | None = None
     keep_tasks: bool = False
     seed: int = 0
 
@@ -192,7 +193,8 @@ def _changes(case: Case, size: int | None) -> Tree:
     if lider:
         changes["regularizers"] = {"lider": lider}
     if case.backbone is not None:
-        changes["backbone"] = {"name": case.backbone}
+        width = {} if case.width is None else {"width": case.width}
+        changes["backbone"] = {"name": case.backbone, **width}
     if case.keep_tasks:
         changes["keep_tasks"] = True
     return changes

@@ -120,7 +120,8 @@ def _bars(panel: Any, rows: Sequence[Row], series: Mapping[str, tuple[str, str]]
                 label=label,
             )
             if row[f"paper_{metric}"] is not None:
-                panel.plot(x, row[f"paper_{metric}"], "D", mfc="none", mec="black", ms=4, label="paper")
+                style = {"mfc": "white", "mec": "black", "ms": 4.5, "ls": "none"}
+                panel.plot(x, row[f"paper_{metric}"], marker="D", label="paper", **style)
     panel.set_xticks(range(len(methods)), [METHOD_NAMES.get(m, m) for m in methods], fontsize=8)
     if len(methods) > 3:
         panel.tick_params("x", rotation=20)
@@ -206,12 +207,14 @@ def _legend_below(figure: Figure) -> None:
         handles, labels = axis.get_legend_handles_labels()
         for handle, text in zip(handles, labels, strict=True):
             found.setdefault(text, handle)
+    last = ("paper", "chance", "Joint", "Finetune")
+    order = sorted(found, key=lambda text: last.index(text) if text in last else -1)
     if found:
         figure.legend(
-            found.values(),
-            found.keys(),
+            [found[text] for text in order],
+            order,
             loc="outside lower center",
-            ncols=min(len(found), 5),
+            ncols=max(1, min(len(found), int(figure.get_size_inches()[0] / 2.1))),
             frameon=False,
             fontsize=9,
         )
