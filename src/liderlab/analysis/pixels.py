@@ -34,18 +34,19 @@ class Pixels:
 
 def pixel(normalisation: Normalisation, x: Tensor) -> Tensor:
     """What one whole pixel (black to white) is in inputs like x (n, C, …); one number each."""
-    return 1 / _per_channel(normalisation.std, x)
+    return (1 / _per_channel(normalisation.std, x)).to(x)
 
 
 def box(normalisation: Normalisation, x: Tensor) -> tuple[Tensor, Tensor]:
     """Black and white as inputs: the smallest and largest there are."""
     mean, std = (_per_channel(v, x) for v in (normalisation.mean, normalisation.std))
-    return -mean / std, (1 - mean) / std
+    return (-mean / std).to(x), ((1 - mean) / std).to(x)
 
 
 def _per_channel(values: Sequence[float], x: Tensor) -> Tensor:
+    """(C, 1, …) in float64, whatever x is."""
     if len(values) not in (1, x.shape[1]):
         raise ValueError(
             f"Expected mean and std for 1 or {x.shape[1]} channels, but got {len(values)}."
         )
-    return torch.tensor(values).to(x).reshape(-1, *[1] * (x.dim() - 2))
+    return torch.tensor(values, dtype=torch.float64).reshape(-1, *[1] * (x.dim() - 2))
