@@ -94,9 +94,7 @@ def analyze(
         str, typer.Argument(help="A study that looks into runs, like hessian.", show_default=False)
     ],
     run: RunArgument,
-    scale: Annotated[
-        str, typer.Option(help="How thoroughly: smoke, cpu, or paper.")
-    ] = "cpu",
+    scale: Annotated[str, typer.Option(help="How thoroughly: smoke, cpu, or paper.")] = "cpu",
     out: Annotated[
         Path | None, typer.Option(help="Where to write; by default the run's own folder.")
     ] = None,

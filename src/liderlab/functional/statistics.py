@@ -45,7 +45,8 @@ def summarise(values: Sequence[float]) -> Summary | None:
 def paired_difference(
     treated: Sequence[float], plain: Sequence[float], confidence: float = 0.95
 ) -> Difference:
-    """Student's paired interval, d̄ ± t_{n−1, (1 + confidence)/2} · s_d / √n, with dᵢ = treatedᵢ − plainᵢ.
+    """Student's paired interval: d̄ ± t · s_d / √n, dᵢ = treatedᵢ − plainᵢ, with t the quantile
+    (1 + confidence)/2 at n − 1 degrees of freedom.
 
     The i-th values of both must come from the same seed.
 

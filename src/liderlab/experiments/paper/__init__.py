@@ -148,7 +148,9 @@ def average_gain(setting: str, methods: tuple[str, ...] = AVERAGED) -> float:
 
 @cache
 def _index() -> dict[tuple[object, ...], Cell]:
-    return {(c.table, c.setting, c.buffer, c.method, c.addition, c.metric, c.poison): c for c in cells()}
+    return {
+        (c.table, c.setting, c.buffer, c.method, c.addition, c.metric, c.poison): c for c in cells()
+    }
 
 
 def _rows(name: str) -> list[dict[str, str]]:

@@ -19,9 +19,7 @@ STUDIES = Registry(
         "main": Entry(
             f"{_HOME}.main:STUDY", "five methods with and without LiDER, joint, finetune"
         ),
-        "regularizers": Entry(
-            f"{_HOME}.regularizers:STUDY", "LiDER against sSGD, oEWC and oLAP"
-        ),
+        "regularizers": Entry(f"{_HOME}.regularizers:STUDY", "LiDER against sSGD, oEWC and oLAP"),
         "target": Entry(f"{_HOME}.target:STUDY", "LiDER on the current task or on the buffer"),
         "fixed-target": Entry(f"{_HOME}.fixed_target:STUDY", "fixed or learned Lipschitz targets"),
         "poisoning": Entry(f"{_HOME}.poisoning:STUDY", "wrong labels in the buffer"),
@@ -31,7 +29,9 @@ STUDIES = Registry(
             f"{_HOME}.guessing_game:STUDY", "can one tell what is in the buffer?", LOOKS
         ),
         "decision-surface": Entry(
-            f"{_HOME}.decision_surface:STUDY", "what is left of the decision surface, task by task", LOOKS
+            f"{_HOME}.decision_surface:STUDY",
+            "what is left of the decision surface, task by task",
+            LOOKS,
         ),
         "lipschitz-vs-buffer": Entry(
             f"{_HOME}.lipschitz_vs_buffer:STUDY", "Lipschitz constants as the memory shrinks", LOOKS

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...functional.statistics import paired_difference, summarise
 from .. import paper
-from .cases import Case
+from .cases import Addition, Case
 from .study import Column, Finished, Row
 
 METRICS = ("faa", "ff")
@@ -27,7 +27,7 @@ COLUMNS = [
 
 
 def accuracy_rows(
-    finished: Sequence[Finished], tables: Mapping[str, str], against: str = ""
+    finished: Sequence[Finished], tables: Mapping[str, str], against: Addition = ""
 ) -> list[Row]:
     """One row per case, its seeds taken together.
 
@@ -65,6 +65,7 @@ def describe(case: Case, runs: Sequence[Finished]) -> Row:
     return {
         "setting": case.setting,
         "benchmark": config["benchmark"]["name"],
+        "tasks": config["benchmark"]["tasks"],
         "buffer": None if case.buffer is None else config["memory"]["size"],
         "paper_buffer": case.buffer,
         "method": case.method,

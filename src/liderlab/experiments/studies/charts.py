@@ -10,24 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...analysis.style import COLOURS, LINES, MARKERS, new_figure
 from .cases import METHOD_NAMES
 from .study import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
-MARKERS = "osD^vP"
-DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++")
 Values = Sequence[float | None]
-
-
-def new_figure(width: float, height: float) -> Figure:
-    """A figure that belongs to no window system and no global state."""
-    from matplotlib.figure import Figure  # slow to import, and only needed to draw
-
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 @dataclass(frozen=True)
@@ -96,7 +87,9 @@ def accuracy_bars(
     return figure
 
 
-def _bars(panel: Any, rows: Sequence[Row], series: Mapping[str, tuple[str, str]], metric: str) -> None:
+def _bars(
+    panel: Any, rows: Sequence[Row], series: Mapping[str, tuple[str, str]], metric: str
+) -> None:
     methods = list(dict.fromkeys(row["method"] for row in rows))
     cell = {(row["method"], row["addition"], row["column"]): row for row in rows}
     thick = 0.8 / len(series)
@@ -158,7 +151,7 @@ def _curve(axis: Any, panel: Panel) -> None:
         pairs = [(x, y) for x, y in zip(line.x, line.y, strict=True) if y is not None]
         if not pairs:
             continue
-        style: dict[str, Any] = {"color": COLOURS[number % 6], "ls": DASHES[number % 6]}
+        style: dict[str, Any] = {"color": COLOURS[number % 6], "ls": LINES[number % 6]}
         if panel.markers:
             style["marker"] = MARKERS[number % 6]
         if line.paper:
@@ -222,5 +215,5 @@ def _legend_below(figure: Figure) -> None:
 
 def _title(row: Row) -> str:
     pretrained = ", pre-trained" if "pretrained" in row["setting"] else ""
-    tasks = ", 20 tasks" if row["setting"].endswith("online20") and row["benchmark"] != "split-digits" else ""
+    tasks = f", {row['tasks']} tasks" if "online" in row["setting"] else ""
     return f"{row['benchmark']}{pretrained}{tasks}\nbuffer {row['buffer']}"

@@ -1,8 +1,8 @@
 """A study from beginning to end: plan its runs, run what is missing, look at all of them.
 
-    DIR/runs/NAME-HASH/     the runs, shared by all studies in DIR: one that is there is not repeated
-    DIR/STUDY/measured/     what the study has measured in each run
-    DIR/STUDY/result.json   what it found
+DIR/runs/NAME-HASH/     the runs, shared by all studies in DIR: one that is there is not repeated
+DIR/STUDY/measured/     what the study has measured in each run
+DIR/STUDY/result.json   what it found
 """
 
 from __future__ import annotations

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...functional.statistics import summarise
 from .accuracy import by_case, describe
 from .cases import Addition, Case, Request, chosen_settings, over_seeds
+from .revive import revive
 from .study import Column, Findings, Finished, Row, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from torch import nn
 
 SETTINGS = ("cifar10",)
 BUFFER = 500
@@ -62,7 +64,7 @@ def measure(path: Path, scale: str) -> dict[str, Any]:
             groups[name] = (run.inputs(x[index]), y[index])
     if run.folder.config().keep_tasks:
         tasks = list(range(last))
-        models = (load(path, after_task=task).classifier for task in tasks)
+        models: Iterator[nn.Module] = (load(path, after_task=task).classifier for task in tasks)
     else:
         tasks, models = [last - 1], iter([run.model])
     if not groups:
@@ -94,54 +96,25 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
         "with S > 0; α random, β the first step of FGSM; mean over samples of the first task. "
         "Rehearsed: in memory to the end. The paper shows the surfaces without numbers.",
     ]
-    surfaces = [
-        {"label": case.label, "tasks": runs[0].measured["tasks"], **_pictures(runs[0].measured)}
-        for case, runs in by_case(finished).items()
-    ]
+    surfaces = {
+        case.label: runs[0].measured["surfaces"] for case, runs in by_case(finished).items()
+    }
     return Findings(rows, COLUMNS, notes, {"surfaces": surfaces})
 
 
-def _pictures(measured: dict[str, Any]) -> dict[str, Any]:
-    """The mean heights, which the figure draws; rounded: nobody sees the fifth digit."""
-    groups = {
-        name: [[[round(v, 4) for v in row] for row in surface["height"]] for surface in surfaces]
-        for name, surfaces in measured["surfaces"].items()
-    }
-    return {"extent": EXTENT, "groups": groups}
-
-
 def show(findings: Findings) -> Figure:
-    """One row of surfaces for every method and group, one column for every task."""
-    import numpy as np
+    from ...analysis import DecisionSurface, SurfaceHistory, plots
 
-    from .charts import new_figure
-
-    strips = [
-        (f"{picture['label']}\n{GROUPS[group]}", picture["tasks"], np.array(heights))
-        for picture in findings.data["surfaces"]
-        for group, heights in picture["groups"].items()
-    ]
-    across = max(len(tasks) for _, tasks, _ in strips)
-    figure = new_figure(1.75 * across + 1.6, 1.75 * len(strips) + 0.7)
-    axes = figure.subplots(len(strips), across, squeeze=False, sharex=True, sharey=True)
-    most = float(np.percentile(np.abs(np.concatenate([h.ravel() for _, _, h in strips])), 98)) or 1
-    steps = np.linspace(-EXTENT, EXTENT, strips[0][2].shape[1])
-    for line, (label, tasks, heights) in zip(axes, strips, strict=True):
-        for axis, task, height in zip(line, tasks, heights, strict=False):
-            image = axis.pcolormesh(
-                steps, steps, height, cmap="PRGn", vmin=-most, vmax=most, shading="gouraud"
-            )
-            axis.set_aspect("equal")
-            if height.min() < 0 < height.max():
-                axis.contour(steps, steps, height, [0], colors="black", linestyles="--")
-            if line is axes[0]:
-                axis.set_title(f"after task {task + 1}", fontsize=9)
-        line[0].set_ylabel(f"{label}\nFGSM step j", fontsize=8)
-    for axis in axes[-1]:
-        axis.set_xlabel("random step i", fontsize=8)
-    bar = figure.colorbar(image, ax=axes, shrink=0.7, extend="both")
-    bar.set_label("mean S: right logit − highest other; dashed: S = 0")
-    return figure
+    histories = {
+        label: SurfaceHistory(
+            {
+                GROUPS[group]: [revive(DecisionSurface, tree) for tree in trees]
+                for group, trees in groups.items()
+            }
+        )
+        for label, groups in findings.data["surfaces"].items()
+    }
+    return plots.draw_surface_history(histories)
 
 
 STUDY = Study(

@@ -104,19 +104,14 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
 
 
 def show(findings: Findings) -> Figure:
-    from .charts import Line, Panel, curves
+    from ...analysis import plots
 
-    panels = []
-    for key, name in (
-        ("megabytes", "peak memory in training (MB)"),
-        ("speed", "images of the stream per second"),
-    ):
-        lines = []
-        for label in dict.fromkeys(row["label"] for row in findings.rows):
-            rows = [row for row in findings.rows if row["label"] == label]
-            lines.append(Line(label, [row[key] for row in rows], [row["faa"] for row in rows]))
-        panels.append(Panel("", name, "FAA (%)", lines))
-    return curves(panels)
+    points: dict[str, dict[str, tuple[float, float, float]]] = {}
+    for row in findings.rows:
+        name = row["network"].removeprefix("efficientnet-").removeprefix("convnet-small, ")
+        point = (row["faa"], 1e6 * row["megabytes"], row["speed"])
+        points.setdefault(row["label"], {})[name] = point
+    return plots.draw_efficiency(points)
 
 
 STUDY = Study(

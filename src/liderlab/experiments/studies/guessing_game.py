@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,8 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
             row |= _difference(runs, groups)
         rows.append(row)
         first = {name: runs[0].measured[f"{name}_positive_rate"] for name in ("false", "true")}
-        curves.append({"label": case.label, "buffer": row["buffer"], "auc": row.get("auc"), **first})
+        about = {key: row.get(key) for key in ("label", "buffer", "auc")}
+        curves.append(about | first)
     notes = [
         "AUC: chance that a rehearsed sample of the first task scores above another one; 0.5 is "
         "what guessing gives. The paper shows curves without numbers, and says that LiDER lowers "
@@ -92,8 +94,6 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
 
 
 def _difference(runs: Sequence[Finished], groups: dict[Case, list[Finished]]) -> Row:
-    from dataclasses import replace
-
     plain = groups.get(replace(runs[0].case.unseeded, addition=""), [])
     base = {run.case.seed: run.measured["auc"] for run in plain}
     pairs = [
@@ -116,9 +116,8 @@ def show(findings: Findings) -> Figure:
         lines = [Line(c["label"], c["false"], c["true"]) for c in here]
         known = [f"{c['auc']:.2f}" for c in here if c["auc"] is not None]
         title = f"buffer {buffer}, AUC {' / '.join(known)}"
-        panels.append(
-            Panel(title, "false positive rate", "true positive rate", lines, diagonal=True, markers=False)
-        )
+        axes = ("false positive rate", "true positive rate")
+        panels.append(Panel(title, *axes, lines, diagonal=True, markers=False))
     return curves(panels)
 
 

@@ -10,6 +10,7 @@ from ...functional.statistics import summarise
 from .accuracy import by_case, describe
 from .cases import Case, Request, chosen_settings, over_seeds
 from .flatness import SETTINGS, flatness_cases
+from .revive import revive
 from .study import Column, Findings, Finished, Row, Study
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def measure(path: Path, scale: str) -> dict[str, Any]:
 
 def compute(finished: Sequence[Finished], request: Request) -> Findings:
     rows: list[Row] = []
-    spectra = []
+    spectra: dict[str, Any] = {}
     for case, runs in by_case(finished).items():
         row: Row = describe(case, runs)
         traces = summarise([run.measured["trace"] for run in runs])
@@ -59,8 +60,7 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
         row |= {"trace": traces.mean, "trace_std": traces.std}
         row |= {"largest": largest.mean, "largest_std": largest.std}
         rows.append(row | {"trace_error": sum(errors) / len(errors)})
-        columns = zip(*(run.measured["eigenvalues"] for run in runs), strict=True)
-        spectra.append({"label": case.label, "values": [sum(c) / len(c) for c in columns]})
+        spectra[case.label] = [run.measured for run in runs]
     note = (
         "Hessian of the mean cross-entropy in the weights, on training images of all tasks; its "
         "trace is the sum of the eigenvalues, the paper's measure, which it shows as bars without "
@@ -70,28 +70,14 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
 
 
 def show(findings: Findings) -> Figure:
-    from .charts import COLOURS, HATCHES, MARKERS, new_figure
+    from ...analysis import HessianSpectrum, plots
 
-    figure = new_figure(8.0, 3.4)
-    left, right = figure.subplots(1, 2)
-    for number, row in enumerate(findings.rows):
-        error = row["trace_error"] if row["trace_std"] is None else row["trace_std"]
-        style = {"color": COLOURS[number % 6], "hatch": HATCHES[number % 6], "edgecolor": "white"}
-        left.bar(number, row["trace"], yerr=error, capsize=3, width=0.7, **style)
-    labels = [row["label"].replace(" + ", "\n+ ") for row in findings.rows]
-    left.set_xticks(range(len(labels)), labels, fontsize=8)
-    left.set_ylabel("trace of the Hessian")
-    for number, spectrum in enumerate(findings.data["spectra"]):
-        places = range(1, len(spectrum["values"]) + 1)
-        style = {"color": COLOURS[number % 6], "marker": MARKERS[number % 6]}
-        right.plot(places, spectrum["values"], label=spectrum["label"], **style)
-    right.set(xlabel="rank", ylabel="eigenvalue")
-    right.set_xticks(places)
-    right.legend(frameon=False, fontsize=8)
-    for axis in (left, right):
-        axis.grid(axis="y", alpha=0.3)
-        axis.set_axisbelow(True)
-    return figure
+    return plots.draw_hessian(
+        {
+            label: [revive(HessianSpectrum, tree) for tree in trees]
+            for label, trees in findings.data["spectra"].items()
+        }
+    )
 
 
 STUDY = Study(

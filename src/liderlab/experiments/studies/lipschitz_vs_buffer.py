@@ -82,7 +82,7 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
                 row |= {key: found.mean, f"{key}_std": found.std}
         rows.append(row)
     notes = [
-        "λ: mean over the network's stages, on the samples in memory, as LiDER measures it (Eq. 6). "
+        "λ: mean over the network's stages, on the samples in memory, as LiDER takes it (Eq. 6). "
         "∏‖W‖: product of the layers' spectral norms, BatchNorm folded in (Eqs. 4, 5). Accuracy "
         "class-incremental, on test images; attacks of 4/255 in every pixel.",
         "The paper shows a curve without numbers: the constant grows as the memory shrinks.",

@@ -36,7 +36,8 @@ def cases(request: Request) -> list[Case]:
 
 def compute(finished: Sequence[Finished], request: Request) -> Findings:
     rows = accuracy_rows(finished, TABLES)
-    gains = [_average_gain(finished, s) for s in dict.fromkeys(run.case.setting for run in finished)]
+    settings = dict.fromkeys(run.case.setting for run in finished)
+    gains = [_average_gain(finished, setting) for setting in settings]
     notes = [_sentence(gain) for gain in gains]
     return Findings(rows, COLUMNS, notes, {"average_gain": gains})
 
@@ -89,12 +90,7 @@ def _seed_means(
 def _sentence(gain: Row) -> str:
     """One setting's average gain in words."""
     methods = ", ".join(METHOD_NAMES[method] for method in paper.AVERAGED)
-    ours = [
-        f"{kind} {gain[kind]:+.2f}"
-        + (f" [{gain[f'{kind}_low']:+.2f}, {gain[f'{kind}_high']:+.2f}]" if gain[f"{kind}_low"] is not None else "")
-        for kind in KINDS
-        if kind in gain
-    ]
+    ours = [f"{kind} {_interval(gain, kind)}" for kind in KINDS if kind in gain]
     text = gain["paper_text"]
     printed = "prints none for this setting" if text is None else f"prints +{text:.2f}"
     return (
@@ -104,14 +100,19 @@ def _sentence(gain: Row) -> str:
     )
 
 
+def _interval(gain: Row, kind: Kind) -> str:
+    low, high = gain[f"{kind}_low"], gain[f"{kind}_high"]
+    return f"{gain[kind]:+.2f}" + ("" if low is None else f" [{low:+.2f}, {high:+.2f}]")
+
+
 def show(findings: Findings) -> Figure:
     from .charts import accuracy_bars
 
     series = {"alone": ("", "tuned"), "+ LiDER, tuned": ("lider", "tuned")}
     series["+ LiDER, controlled"] = ("lider", "controlled")
     rehearsing = [row for row in findings.rows if row["method"] not in BOUNDS]
-    bounds = {row["method"]: row for row in findings.rows if row["method"] in BOUNDS}
-    return accuracy_bars(rehearsing, series, bounds=[row for row in findings.rows if row["method"] in bounds])
+    bounds = [row for row in findings.rows if row["method"] in BOUNDS]
+    return accuracy_bars(rehearsing, series, bounds)
 
 
 STUDY = Study(

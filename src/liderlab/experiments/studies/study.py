@@ -80,9 +80,10 @@ class Findings:
 
 @dataclass(frozen=True)
 class Study:
-    """settings: the paper's, by the presets' names. cases: the runs, one case each, every seed by itself. compute: rows from finished runs.
-    show: the figure. measure: looks at one run's folder, at a scale; its value is kept beside the
-    study's result, so that nothing is measured twice, and `lider analyze` calls it, too.
+    """settings: the paper's, by the presets' names. cases: the runs, one case each, every seed by
+    itself. compute: rows from finished runs. show: the figure. measure: looks at one run's folder,
+    at a scale; its value is kept beside the study's result, so that nothing is measured twice, and
+    `lider analyze` calls it, too.
     """
 
     title: str

@@ -53,9 +53,8 @@ class Trained:
 def open_trained(path: Path) -> Trained:
     folder = RunFolder.open(path)
     folder.result()  # says so if the run has not finished
-    return Trained(
-        folder, load(path).classifier, build_stream(folder.config()), folder.state()["memory"]["data"]
-    )
+    memory = folder.state()["memory"]["data"]
+    return Trained(folder, load(path).classifier, build_stream(folder.config()), memory)
 
 
 def seeded(seed: int = 0) -> torch.Generator:

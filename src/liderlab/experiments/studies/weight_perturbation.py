@@ -10,6 +10,7 @@ from ...functional.statistics import summarise
 from .accuracy import by_case, describe
 from .cases import Case, Request, chosen_settings, over_seeds
 from .flatness import SETTINGS, flatness_cases
+from .revive import revive
 from .study import Column, Findings, Finished, Row, Study
 
 if TYPE_CHECKING:
@@ -48,11 +49,14 @@ def measure(path: Path, scale: str) -> dict[str, Any]:
 
 def compute(finished: Sequence[Finished], request: Request) -> Findings:
     rows: list[Row] = []
-    for case, runs in by_case(finished).items():
+    groups = by_case(finished)
+    for case, runs in groups.items():
         for place, sigma in enumerate(SIGMAS):
             row: Row = {**describe(case, runs), "sigma": sigma}
             for key in ("loss", "accuracy"):
-                means = [sum(run.measured[key][place]) / len(run.measured[key][place]) for run in runs]
+                means = [
+                    sum(run.measured[key][place]) / len(run.measured[key][place]) for run in runs
+                ]
                 if found := summarise(means):
                     row |= {key: found.mean, f"{key}_std": found.std}
             rows.append(row)
@@ -60,21 +64,19 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
         "Mean over draws of noise N(0, σ²) in every weight; on training images of all tasks. The "
         "paper shows curves without numbers."
     )
-    return Findings(rows, COLUMNS, [note])
+    noise = {case.label: [run.measured for run in runs] for case, runs in groups.items()}
+    return Findings(rows, COLUMNS, [note], {"noise": noise})
 
 
 def show(findings: Findings) -> Figure:
-    from .charts import Line, Panel, curves
+    from ...analysis import WeightPerturbation, plots
 
-    panels = []
-    for key, name in (("loss", "loss"), ("accuracy", "accuracy (%)")):
-        lines = []
-        for label in dict.fromkeys(row["label"] for row in findings.rows):
-            rows = [row for row in findings.rows if row["label"] == label]
-            x, y = ([row[k] for row in rows] for k in ("sigma", key))
-            lines.append(Line(label, x, y, [row[f"{key}_std"] for row in rows]))
-        panels.append(Panel("", "σ of the noise in the weights", name, lines))
-    return curves(panels)
+    return plots.draw_weight_perturbation(
+        {
+            label: [revive(WeightPerturbation, tree) for tree in trees]
+            for label, trees in findings.data["noise"].items()
+        }
+    )
 
 
 STUDY = Study(
