@@ -47,7 +47,8 @@ def measure(path: Path, scale: str) -> dict[str, Any]:
     """Surfaces after every task that the run has kept, or else after the last one."""
     import torch
 
-    from ...analysis import follow_decision_surface, found_in
+    from ...analysis.guessing import found_in
+    from ...analysis.surface import follow_decision_surface
     from ...errors import UserError
     from ..load import load
     from .trained import open_trained, seeded
@@ -103,7 +104,8 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
 
 
 def show(findings: Findings) -> Figure:
-    from ...analysis import DecisionSurface, SurfaceHistory, plots
+    from ...analysis import plots
+    from ...analysis.surface import DecisionSurface, SurfaceHistory
 
     histories = {
         label: SurfaceHistory(

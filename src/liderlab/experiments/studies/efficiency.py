@@ -47,7 +47,7 @@ def cases(request: Request) -> list[Case]:
 
 def measure(path: Path, scale: str) -> dict[str, Any]:
     """Peak memory of a process that trains as the run did, and images of the stream per second."""
-    from ...analysis import measure_in_child
+    from ...analysis.efficiency import measure_in_child
 
     measured = measure_in_child(train_a_little, str(path), STEPS[scale])
     return {"peak_bytes": measured.peak_bytes, "images_per_second": measured.value}

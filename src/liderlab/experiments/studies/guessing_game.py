@@ -43,7 +43,7 @@ def cases(request: Request) -> list[Case]:
 
 def measure(path: Path, scale: str) -> dict[str, Any]:
     """AUC and ROC curve of the game; AUC None if nothing, or everything, is in memory."""
-    from ...analysis import found_in, guessing_game
+    from ...analysis.guessing import found_in, guessing_game
     from .trained import open_trained, seeded
 
     run = open_trained(path)

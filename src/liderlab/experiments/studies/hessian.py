@@ -36,7 +36,7 @@ def cases(request: Request) -> list[Case]:
 
 def measure(path: Path, scale: str) -> dict[str, Any]:
     """Top eigenvalues and trace, on training images of all tasks."""
-    from ...analysis import hessian_spectrum
+    from ...analysis.sharpness import hessian_spectrum
     from .trained import open_trained, seeded
 
     run = open_trained(path)
@@ -70,7 +70,8 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
 
 
 def show(findings: Findings) -> Figure:
-    from ...analysis import HessianSpectrum, plots
+    from ...analysis import plots
+    from ...analysis.sharpness import HessianSpectrum
 
     return plots.draw_hessian(
         {

@@ -48,7 +48,8 @@ def cases(request: Request) -> list[Case]:
 
 def measure(path: Path, scale: str) -> dict[str, Any]:
     """λ on what is in memory, ∏‖W_k‖, and test accuracy under FGSM and PGD."""
-    from ...analysis import lipschitz_bound, lipschitz_constants, robustness
+    from ...analysis.attacks import robustness
+    from ...analysis.bounds import lipschitz_bound, lipschitz_constants
     from .trained import open_trained, seeded
 
     run = open_trained(path)

@@ -31,7 +31,7 @@ def no_runs(request: Request) -> list[Case]:
 
 
 def compute(finished: Sequence[Finished], request: Request) -> Findings:
-    from ...analysis import toy_boundaries
+    from ...analysis.toy import toy_boundaries
 
     pictures = {}
     rows: list[Row] = []
@@ -71,7 +71,8 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
 
 
 def show(findings: Findings) -> Figure:
-    from ...analysis import ToyBoundaries, plots
+    from ...analysis import plots
+    from ...analysis.toy import ToyBoundaries
 
     boundaries = findings.data["boundaries"]
     return plots.draw_toy(

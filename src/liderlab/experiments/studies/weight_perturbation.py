@@ -36,7 +36,7 @@ def cases(request: Request) -> list[Case]:
 
 def measure(path: Path, scale: str) -> dict[str, Any]:
     """Loss and accuracy on training images of all tasks, under growing noise."""
-    from ...analysis import weight_perturbation
+    from ...analysis.weight_noise import weight_perturbation
     from .trained import open_trained, seeded
 
     run = open_trained(path)
@@ -69,7 +69,8 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
 
 
 def show(findings: Findings) -> Figure:
-    from ...analysis import WeightPerturbation, plots
+    from ...analysis import plots
+    from ...analysis.weight_noise import WeightPerturbation
 
     return plots.draw_weight_perturbation(
         {
