@@ -124,3 +124,59 @@ def analyze(
     for note in findings.notes:
         console.print(note, highlight=False)
     console.print(f"wrote {folder}", soft_wrap=True, highlight=False)
+
+
+def list_studies(as_json: bool) -> None:
+    """The studies, how many runs they need and about what they cost, at every scale."""
+    from rich.table import Table
+
+    from ..experiments.scale import SCALES
+    from ..experiments.studies import STUDIES, find_study
+    from ..experiments.studies.cases import Request
+    from ..experiments.studies.cost import estimate
+
+    costs = {
+        name: {scale: estimate(find_study(name), Request(scale)) for scale in SCALES}
+        for name in STUDIES
+    }
+    if as_json:
+        tree = [
+            {
+                "name": name,
+                "summary": entry.summary,
+                "paper": find_study(name).paper,
+                "analysis": bool(entry.facts.get("analysis")),
+                "estimate": {scale: vars(cost) for scale, cost in costs[name].items()},
+            }
+            for name, entry in STUDIES.items()
+        ]
+        print(json.dumps(tree, indent=1, ensure_ascii=False))
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("study", style="bold", no_wrap=True)
+    for scale in SCALES:
+        table.add_column(scale, justify="right", no_wrap=True)
+    table.add_column("")
+    for name, entry in STUDIES.items():
+        cells = [f"{cost.runs} runs, {_duration(cost.seconds)}" for cost in costs[name].values()]
+        table.add_row(
+            name, *(cells if costs[name]["paper"].runs else ["seconds"] * 3), entry.summary
+        )
+    console = new_console()
+    console.print(table)
+    console.print(
+        "per seed, on one CPU core: an estimate (steps counted, time per image measured), good to "
+        "a factor of two or three; runs that are there, or that studies share, are not repeated",
+        highlight=False,
+    )
+
+
+def _duration(seconds: float) -> str:
+    """
+    >>> _duration(40), _duration(5400), _duration(9e6)
+    ('40 s', '1.5 h', '104 d')
+    """
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.{0 if seconds >= 10 * size else 1}f} {unit}"
+    return f"{max(1, round(seconds))} s"

@@ -1,8 +1,8 @@
 """A case is one run of a study in the paper's words; here it becomes a configuration.
 
 At `--scale smoke`, or with a `--benchmark` that the paper does not use, every setting's place is
-taken by a stand-in: that benchmark with its own network, schedule and learning rate, a tenth of the
-buffer, and the method's and the penalty's weights as in the paper. What was replaced is written
+taken by a stand-in: that benchmark with a network, schedule and learning rate of its own, a tenth of
+the buffer, and the method's and the penalty's weights as in the paper. What was replaced is written
 into the run's configuration. No torch needed.
 """
 
@@ -25,9 +25,10 @@ SMALLEST_BUFFER = 10
 SMOKE: Tree = {
     "benchmark": {"name": STAND_IN, "train_per_class": 60},
     "backbone": {"name": "convnet-small", "width": 16},
-    "training": {"epochs": 2, "milestones": []},
+    "training": {"epochs": 3, "milestones": [], "lr": 0.3},
 }
-"""What smoke makes of the stand-in: enough to learn and to forget, in a second or two."""
+"""What smoke makes of the stand-in: enough to learn, to forget and to overfit a memory in a second
+or two. It was chosen for that, so its numbers prove the machinery and nothing about the methods."""
 FIT_EPOCHS = 30  # of GDumb on a stand-in: its memory is a tenth
 
 Addition = Literal["", "lider", "lider-stream", "lider-fixed", "ssgd", "oewc", "olap"]
@@ -219,7 +220,7 @@ def _standing_in(config: Tree, benchmark: str, request: Request) -> Tree:
         change = {"from": config["benchmark"]["name"], "to": benchmark}
         tree |= SMOKE | {"scale": {"name": "smoke", "changes": {"benchmark.name": change}}}
     if config["training"]["epochs"] == 1:
-        tree["training"] = {"epochs": 1, "milestones": []}
+        tree["training"] = {**tree.get("training", {}), "epochs": 1, "milestones": []}
     return tree
 
 

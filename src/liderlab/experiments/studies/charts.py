@@ -167,6 +167,10 @@ def _curve(axis: Any, panel: Panel) -> None:
     axis.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
     axis.set_xscale("log" if panel.log_x else "linear")
     axis.set_yscale("log" if panel.log_y else "linear")
+    if panel.log_x:
+        ticks = sorted({x for line in panel.lines for x in line.x})
+        axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.minorticks_off()
     axis.title.set_fontsize(10)
     axis.grid(alpha=0.3)
 

@@ -7,7 +7,6 @@ DIR/STUDY/result.json   what it found
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,11 +18,9 @@ from ..config import RunConfig
 from ..files import write_atomically
 from ..folder import RunFolder
 from . import find_study
-from .cases import SMOKE, Case, Request, config_of, stand_in
+from .cases import SMOKE, Request, stand_in
+from .planning import plan_runs
 from .study import Findings, Finished, Plan, RunAll, Study
-
-NOT_IDENTITY = ("threads", "log_every", "checkpoint_every", "on_nonfinite")
-"""What two runs may differ in and still be the same run to a study."""
 
 
 @dataclass(frozen=True)
@@ -93,24 +90,6 @@ def conduct(
         raise RunFailed(f"no run of {name} has finished: {next(iter(failed.values()))}")
     findings = study.compute(finished, request).noting(*_notes(study, request, failed))
     return Conducted(name, study, request, findings, plans, failed)
-
-
-def plan_runs(study: Study, request: Request, out: Path) -> list[tuple[Case, Plan]]:
-    """Each case with its run; cases that come to the same thing share one."""
-    planned = []
-    for case in study.cases(request):
-        config = config_of(case, request, study.settings)
-        name = run_name(config)
-        planned.append((case, Plan(name, config, out / "runs" / name)))
-    return planned
-
-
-def run_name(config: RunConfig) -> str:
-    """Readable, and different for different configurations."""
-    tree = {k: v for k, v in config.model_dump(mode="json").items() if k not in NOT_IDENTITY}
-    digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:8]
-    parts = [config.benchmark.name, config.method.name, *config.regularizers]
-    return "-".join([*parts, f"b{config.memory.size}", f"seed{config.seed}", digest])
 
 
 def is_finished(plan: Plan) -> bool:
@@ -195,11 +174,12 @@ def _notes(study: Study, request: Request, failed: dict[str, str]) -> list[str]:
     instead = stand_in(study.settings, request)
     if instead and study.settings:
         size = SMOKE["benchmark"]["train_per_class"]
-        small = f" ({size} images per class, {SMOKE['training']['epochs']} epochs at most)"
+        small = f" ({size} images per class, {SMOKE['training']['epochs']} epochs at most; "
+        small += "chosen so that effects show: it proves that things run, nothing about methods)"
         notes.append(
-            f"Stand-in: run on {instead}{small if request.smoke else ''} with its own network and "
-            "learning rate and a tenth of the buffer, not on the paper's benchmarks: the paper's "
-            "numbers stand beside ours for orientation and cannot be compared with them."
+            f"Stand-in: run on {instead}{small if request.smoke else ''} with a network and learning "
+            "rate of its own and a tenth of the buffer, not on the paper's benchmarks: the "
+            "paper's numbers stand beside ours for orientation and cannot be compared with them."
         )
     elif request.scale != "paper" and study.settings:
         notes.append(

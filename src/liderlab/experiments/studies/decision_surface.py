@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from ...functional.statistics import summarise
 from .accuracy import by_case, describe
 from .cases import Addition, Case, Request, chosen_settings, over_seeds
-from .revive import revive
 from .study import Column, Findings, Finished, Row, Study
 
 if TYPE_CHECKING:
@@ -106,6 +105,7 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
 def show(findings: Findings) -> Figure:
     from ...analysis import plots
     from ...analysis.surface import DecisionSurface, SurfaceHistory
+    from .revive import revive
 
     histories = {
         label: SurfaceHistory(

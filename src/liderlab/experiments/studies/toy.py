@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ...functional.statistics import paired_difference, summarise
 from .cases import Case, Request
-from .revive import revive
 from .study import Column, Findings, Finished, Row, Study
 
 if TYPE_CHECKING:
@@ -73,6 +72,7 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
 def show(findings: Findings) -> Figure:
     from ...analysis import plots
     from ...analysis.toy import ToyBoundaries
+    from .revive import revive
 
     boundaries = findings.data["boundaries"]
     return plots.draw_toy(

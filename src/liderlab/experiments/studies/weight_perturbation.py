@@ -10,7 +10,6 @@ from ...functional.statistics import summarise
 from .accuracy import by_case, describe
 from .cases import Case, Request, chosen_settings, over_seeds
 from .flatness import SETTINGS, flatness_cases
-from .revive import revive
 from .study import Column, Findings, Finished, Row, Study
 
 if TYPE_CHECKING:
@@ -71,6 +70,7 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
 def show(findings: Findings) -> Figure:
     from ...analysis import plots
     from ...analysis.weight_noise import WeightPerturbation
+    from .revive import revive
 
     return plots.draw_weight_perturbation(
         {
