@@ -93,9 +93,7 @@ def toy_boundaries(
     alpha, beta, estimator: LiDER's. memory_size: points in memory (a reservoir). steps: of plain
     SGD per task, on 32 points of the task and 32 of memory. grid: places on each axis.
     """
-    data, held_out = (
-        toy_tasks(tasks, noise=noise, seed=s) for s in (seed, seed + 1000)
-    )
+    data, held_out = (toy_tasks(tasks, noise=noise, seed=s) for s in (seed, seed + 1000))
     generator = torch.Generator().manual_seed(seed)
     network = _network(2 * tasks, generator)
     memory = Memory(memory_size, (2,), {"x": Column(None, torch.float32)}, Reservoir())
