@@ -44,7 +44,7 @@ def lipschitz_bound(
     example: Tensor,
     *,
     batch_norm: BatchNorms = "fold",
-    tol: float = 1e-4,
+    tol: float = 1e-6,
     generator: torch.Generator | None = None,
 ) -> LipschitzBound:
     """∏_k ‖W_k‖ over the linear layers, convolutions and BatchNorms that run.

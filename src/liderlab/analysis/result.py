@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-import numpy as np
-from torch import Tensor
+import numpy as np  # and no torch: what is measured in a child starts small
 
 
 class Result:
@@ -25,6 +24,6 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    if isinstance(value, (np.ndarray, np.generic, Tensor)):
+    if isinstance(value, (np.ndarray, np.generic)):
         return _plain(value.tolist())
     return None if isinstance(value, float) and value != value else value

@@ -8,14 +8,15 @@ network's slope there small, so that regions change where there is room for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils import skip_init
 
 from ..memory import Column, Memory
 from ..memory.policies import Reservoir
@@ -81,8 +82,9 @@ def toy_boundaries(
     estimator: Literal["batch", "jacobian"] = "jacobian",
     tasks: int = 3,
     memory_size: int = 24,
-    steps: int = 400,
+    steps: int = 300,
     lr: float = 0.1,
+    noise: float = 0.2,
     grid: int = 121,
     seed: int = 0,
 ) -> ToyBoundaries:
@@ -91,7 +93,7 @@ def toy_boundaries(
     alpha, beta, estimator: LiDER's. memory_size: points in memory (a reservoir). steps: of plain
     SGD per task, on 32 points of the task and 32 of memory. grid: places on each axis.
     """
-    data, held_out = toy_tasks(tasks, seed=seed), toy_tasks(tasks, seed=seed + 1000)
+    data, held_out = (toy_tasks(tasks, noise=noise, seed=s) for s in (seed, seed + 1000))
     generator = torch.Generator().manual_seed(seed)
     network = _network(2 * tasks, generator)
     memory = Memory(memory_size, (2,), {"x": Column(None, torch.float32)}, Reservoir())
@@ -101,6 +103,7 @@ def toy_boundaries(
         alpha if lider else 0.0,
         beta if lider else 0.0,
         estimator=estimator,
+        iterations=3,  # in two to fifty dimensions, from step to step, that is plenty
     )
     if lider:
         regularizer.calibrate([data[0][0]])
@@ -129,12 +132,11 @@ def toy_boundaries(
     )
 
 
-def _network(classes: int, generator: torch.Generator, width: int = 64) -> nn.Sequential:
-    """Three hidden layers; their weights come from the generator."""
-    sizes: Sequence[int] = (2, width, width, width, classes)
+def _network(classes: int, generator: torch.Generator, width: int = 50) -> nn.Sequential:
+    """Two hidden layers; their weights come from the generator."""
     layers: list[nn.Module] = []
-    for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True):
-        layer = nn.Linear(inputs, outputs)
+    for inputs, outputs in pairwise((2, width, width, classes)):
+        layer = skip_init(nn.Linear, inputs, outputs)
         with torch.no_grad():
             layer.weight.normal_(0, (2 / inputs) ** 0.5, generator=generator)
             layer.bias.zero_()

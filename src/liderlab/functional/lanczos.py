@@ -51,6 +51,8 @@ def top_eigenvalues(
     else:
         generator = generator or torch.Generator().manual_seed(0)
         start = torch.randn(size, generator=generator, dtype=torch.float64).numpy()
+        if not multiply(start).any():  # a random vector goes to zero: so does every other
+            return torch.zeros(k, dtype=torch.float64)
         operator = LinearOperator((size, size), matvec=multiply, dtype=np.float64)
         values = eigsh(operator, k, which="LA", v0=start, tol=tol, return_eigenvectors=False)
     return torch.from_numpy(np.sort(values)[::-1][:k].copy())

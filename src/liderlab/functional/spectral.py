@@ -27,7 +27,7 @@ def operator_norm(
     shape: tuple[int, ...],
     *,
     like: Tensor | None = None,
-    tol: float = 1e-4,
+    tol: float = 1e-6,
     generator: torch.Generator | None = None,
 ) -> float:
     """σ₁ of a linear function of tensors of this shape, by Lanczos on WᵀW.
@@ -53,7 +53,7 @@ def spectral_norm(
     layer: nn.Module,
     input_shape: tuple[int, ...],
     *,
-    tol: float = 1e-4,
+    tol: float = 1e-6,
     generator: torch.Generator | None = None,
 ) -> float:
     """‖W‖ of a linear layer, convolution or BatchNorm in eval mode.
