@@ -165,8 +165,8 @@ def list_studies(as_json: bool) -> None:
     console = new_console()
     console.print(table)
     console.print(
-        "per seed, on one CPU core: an estimate (steps counted, time per image measured), good to "
-        "a factor of two or three; runs that are there, or that studies share, are not repeated",
+        "per seed, on one CPU core: an estimate from counted steps and a measured time per image; "
+        "runs that are there already, or that studies share, are not repeated",
         highlight=False,
     )
 

@@ -1,9 +1,9 @@
 """A case is one run of a study in the paper's words; here it becomes a configuration.
 
 At `--scale smoke`, or with a `--benchmark` that the paper does not use, every setting's place is
-taken by a stand-in: that benchmark with a network, schedule and learning rate of its own, a tenth of
-the buffer, and the method's and the penalty's weights as in the paper. What was replaced is written
-into the run's configuration. No torch needed.
+taken by a stand-in: that benchmark with a network, schedule and learning rate of its own, a tenth
+of the buffer, and the method's and the penalty's weights as in the paper. What was replaced is
+written into the run's configuration. No torch needed.
 """
 
 from __future__ import annotations

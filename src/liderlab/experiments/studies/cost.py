@@ -3,8 +3,8 @@
     seconds = Σ over runs  steps · rows per step · seconds per row(network, width, image)
 
 Rows per step: what goes forward and backward, the stream's batch and the replayed ones. Seconds per
-row were measured on one core of an AMD EPYC server, forward and backward, single-threaded: two cores
-take about half, a GPU far less. LiDER's own work, evaluation, and what studies measure in finished
+row were measured on one core of an AMD EPYC server, forward and backward: two cores take about
+half, a GPU far less. LiDER's own work, evaluation, and what studies measure in finished
 runs are not counted. No torch needed.
 """
 
