@@ -397,7 +397,9 @@ def test_no_samples_give_no_estimates():
     ("earlier", "later", "says"),
     [
         ((2, 3, 1, 1), (2, 6, 1, 1), "more than one position"),
-        ((2, 3, 4), (2, 6, 4), r"\(n, C, H, W\)"),
+        ((2, 3), (2, 6), r"\(n, C, H, W\)"),
+        ((2, 3, 8, 8), (2, 6, 4, 4, 4), r"tokens \(n, N, D\)"),
+        ((2, 3, 8, 2), (2, 3, 6), "fill a grid of the proportions 4:1"),
         ((2, 3, 4, 4), (3, 3, 4, 4), "same samples"),
     ],
 )

@@ -1,3 +1,4 @@
 from . import main
 
-main()
+if __name__ == "__main__":  # a process that is started from here must not start again
+    main()

@@ -22,7 +22,8 @@ def list_(
     what: Annotated[
         str | None,
         typer.Argument(
-            help="methods, benchmarks, backbones or regularizers (all by default), or presets."
+            help="methods, benchmarks, backbones or regularizers (all by default), presets, or "
+            "studies."
         ),
     ] = None,
     words: Annotated[
@@ -34,9 +35,14 @@ def list_(
     if what == "presets":
         _list_presets(words or [], as_json)
         return
+    if what == "studies":
+        from .study import list_studies
+
+        list_studies(as_json)
+        return
     registries = _registries()
     if what is not None and what not in registries:
-        raise unknown("list", what, [*registries, "presets"])
+        raise unknown("list", what, [*registries, "presets", "studies"])
     if words:
         raise UserError(f"only presets are filtered by words, not {what}")
     chosen = registries if what is None else {what: registries[what]}

@@ -229,6 +229,7 @@ class RunConfig(Section):
     checkpoint_every: Annotated[str, BeforeValidator(_interval)] = Field(
         "5m", description="steps (200) or time (30s, 5m, 1h); also at every task's end"
     )
+    keep_tasks: bool = Field(False, description="keep the network after every task, in tasks/")
     on_nonfinite: Literal["stop", "skip"] = Field(
         "stop", description="what to do with a step whose loss or gradient is not finite"
     )

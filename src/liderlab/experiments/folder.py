@@ -5,6 +5,7 @@ metrics.jsonl   one line per logged step and per task
 result.json     the metrics, the configuration, the versions; written last
 checkpoints/    the last two: network, memory, targets, generators, …: everything
 memory/         the images of a memory on disk, which the checkpoints refer to
+tasks/          with keep_tasks: network and method after every task
 accuracy.png    the accuracy matrices
 """
 
@@ -22,7 +23,7 @@ from typing import IO, Any
 from ..errors import UserError
 from ..memory.disk import remove_rows
 from ..types import State
-from .checkpoints import Checkpoints
+from .checkpoints import Checkpoints, Damaged, pack, unpack
 from .config import RunConfig, read_yaml, stored_config
 from .difference import differences
 from .difference import flat as flat
@@ -106,8 +107,8 @@ class RunFolder:
 
     def _sweep(self) -> None:
         """Remove what a killed process was in the middle of writing."""
-        for folder in (self.path, self.checkpoints.folder):
-            for name in (*FILES, "step-*.pt"):
+        for folder in (self.path, self.checkpoints.folder, self.path / "tasks"):
+            for name in (*FILES, "step-*.pt", "task-*.pt"):
                 for file in folder.glob(f".{name}.*"):
                     file.unlink(missing_ok=True)
 
@@ -136,6 +137,8 @@ class RunFolder:
         for name in FILES:
             (self.path / name).unlink(missing_ok=True)
         self.checkpoints.clear()
+        for file in self.path.glob("tasks/task-*.pt"):
+            file.unlink()
         remove_rows(self.memory)
 
     def remove(self) -> None:
@@ -212,3 +215,24 @@ class RunFolder:
         if state is None:
             raise UserError(f"{self.path} has no checkpoint: run it again")
         return state
+
+    def keep_task(self, index: int, state: State) -> None:
+        (self.path / "tasks").mkdir(exist_ok=True)
+        data = pack(state)
+        write_atomically(self._task_file(index), lambda file: file.write(data))
+
+    def task_state(self, index: int) -> State:
+        """Network and method as they were after that task."""
+        file = self._task_file(index)
+        try:
+            return unpack(file.read_bytes())
+        except FileNotFoundError:
+            raise UserError(
+                f"{self.path} did not keep its network after every task: run it with "
+                "--set keep_tasks=true"
+            ) from None
+        except (Damaged, OSError) as error:
+            raise UserError(f"{file} cannot be used: {error}") from None
+
+    def _task_file(self, index: int) -> Path:
+        return self.path / "tasks" / f"task-{index + 1:03d}.pt"

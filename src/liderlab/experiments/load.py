@@ -56,13 +56,15 @@ class TrainedNetwork(nn.Module):
         return torch.cat([self(part) for part in pixels.split(256)]).softmax(1).cpu()
 
 
-def load(path: str | Path, device: str = "cpu") -> TrainedNetwork:
+def load(path: str | Path, device: str = "cpu", *, after_task: int | None = None) -> TrainedNetwork:
     """The network of a finished run: `liderlab.load("runs/x").predict(images)`.
 
-    It needs the run's folder only, not the benchmark's data.
+    It needs the run's folder only, not the benchmark's data. after_task: as it was after that task
+    (0, 1, …), if the run kept it (keep_tasks).
     """
     folder = RunFolder.open(path)
-    config, result, state = folder.config(), folder.result(), folder.state()
+    config, result = folder.config(), folder.result()
+    state = folder.state() if after_task is None else folder.task_state(after_task)
     channels, height, width = result["image_shape"]
     method, network = build_network(config, len(result["classes"]), (channels, height, width))
     method.attach(network, torch.zeros(2, channels, height, width))

@@ -140,6 +140,8 @@ class _Execution:
                 self._log(event, metrics)
                 if self._listener:
                     self._listener(self._work, event)
+                if isinstance(event, TaskDone) and self._work.config.keep_tasks:
+                    self._keep(event)
                 stop = request.signal  # looked at once: what is saved is what is said
                 if isinstance(event, TaskDone) or stop or self._due():
                     self._save(metrics)
@@ -169,6 +171,12 @@ class _Execution:
         self._folder.checkpoints.write(state)
         self._work.loop.memory.checkpointed(state["steps"], self._folder.checkpoints.oldest())
         self._saved_at, self._saved_steps = time.monotonic(), self._work.loop.steps
+
+    def _keep(self, event: TaskDone) -> None:
+        """Before the checkpoint that says the task is done: a kill in between only repeats it."""
+        loop = self._work.loop
+        state = {"network": loop.network.state_dict(), "method": loop.method.state_dict()}
+        self._folder.keep_task(event.task.index, state)
 
     def _elapsed(self) -> float:
         return self._seconds + time.monotonic() - self._started

@@ -9,7 +9,8 @@ of unit feature vectors (Eq. 6 of the paper, before squaring). It lies in [0, 1]
 =========== ==================================================== ====== =======================
 estimator   vectors (normalised to unit length)                  N      result
 =========== ==================================================== ====== =======================
-``spatial`` the channels at one position of one sample's map     H·W    one σ per sample
+``spatial`` the channels at one position of one sample's map,    H·W    one σ per sample
+            or of one of its tokens
 ``batch``   one sample's whole flattened map (Eq. 6 as printed)  batch  one σ for the batch
 =========== ==================================================== ====== =======================
 
@@ -19,6 +20,7 @@ at the price of two matrix-vector products. A vector error of ε costs O(ε²) i
 the gradient.
 """
 
+import math
 from typing import Literal
 
 import torch
@@ -59,8 +61,11 @@ def spatial_lipschitz(
 
     The later map's channels are average-pooled to the earlier one's number, each position is
     normalised over its channels, and the larger map is average-pooled to the size of the smaller.
+    Tokens (n, N, D) of a transformer are N positions with D channels. Beside a map, the last of
+    them that fill a grid of its proportions are its patches in reading order; what stands in front
+    (a class token) is left out.
 
-    earlier: (n, C, H, W), later: (n, D, h, w) → (n,), in [0, 1].
+    earlier: (n, C, H, W) or tokens, later: (n, D, h, w) or tokens → (n,), in [0, 1].
     iterations: power-iteration steps at most, stopped early once no σ moves by more than `tol` of
     itself; None decomposes M outright. reading: σ, or σ² as Eq. 6 prints it.
 
@@ -68,11 +73,12 @@ def spatial_lipschitz(
     >>> spatial_lipschitz(maps, maps)
     tensor([0.5000])
     """
-    if earlier.dim() != 4 or later.dim() != 4 or len(earlier) != len(later):
+    if {earlier.dim(), later.dim()} - {3, 4} or len(earlier) != len(later):
         raise ValueError(
-            "Expected two maps (n, C, H, W) of the same samples, "
+            "Expected two maps (n, C, H, W), or tokens (n, N, D), of the same samples, "
             f"but got {tuple(earlier.shape)} and {tuple(later.shape)}."
         )
+    earlier, later = _as_maps(earlier, later), _as_maps(later, earlier)
     if earlier.shape[2:].numel() == 1 and later.shape[2:].numel() == 1:
         raise ValueError(
             "The spatial estimate needs more than one position: for two 1x1 maps it is constantly "
@@ -81,7 +87,7 @@ def spatial_lipschitz(
     a = unit(earlier, dim=1)
     b = unit(_pool_channels(_precise(later), earlier.shape[1]), dim=1)
     a, b = _pool_to_smaller(a, b)
-    return _read(top_singular_value(a.flatten(2), b.flatten(2), iterations, tol), reading)
+    return read(top_singular_value(a.flatten(2), b.flatten(2), iterations, tol), reading)
 
 
 def batch_lipschitz(
@@ -112,7 +118,7 @@ def batch_lipschitz(
         raise ValueError("The batch estimate needs at least two samples: for one it is always one.")
     a, b = unit(earlier.flatten(1), dim=1), unit(later.flatten(1), dim=1)
     sigma = top_singular_value(a.mT, b.mT, iterations, tol)
-    return _read(sigma if divide else sigma * len(a), reading)
+    return read(sigma if divide else sigma * len(a), reading)
 
 
 def top_singular_value(
@@ -181,6 +187,25 @@ def _exact_vectors(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return qa @ u[..., :1], qb @ vh.mT[..., :1]
 
 
+def _as_maps(features: Tensor, beside: Tensor) -> Tensor:
+    """Tokens (n, N, D) as a map: (n, D, N, 1), or (n, D, h, w) beside a map; maps as they are."""
+    if features.dim() == 4:
+        return features
+    if beside.dim() == 3:
+        return features.mT[..., None]
+    tokens, (height, width) = features.shape[1], beside.shape[2:]
+    common = math.gcd(height, width)
+    across, along = height // common, width // common
+    times = math.isqrt(tokens // (across * along))
+    if times == 0:
+        raise ValueError(
+            f"Expected tokens that fill a grid of the proportions {across}:{along}, like the map "
+            f"beside them, but got {tokens}: choose other stages, or from_input=False."
+        )
+    h, w = times * across, times * along
+    return features[:, tokens - h * w :].mT.reshape(len(features), -1, h, w)
+
+
 def _pool_channels(features: Tensor, channels: int) -> Tensor:
     """(n, D, h, w) → (n, C, h, w): neighbouring channels averaged (or repeated, if C > D)."""
     n, d, h, w = features.shape
@@ -201,7 +226,8 @@ def _pool_to(features: Tensor, size: tuple[int, int]) -> Tensor:
     return features if features.shape[2:] == size else F.adaptive_avg_pool2d(features, size)
 
 
-def _read(sigma: Tensor, reading: Reading) -> Tensor:
+def read(sigma: Tensor, reading: Reading) -> Tensor:
+    """σ, or σ² for those who want the eigenvalue."""
     if reading not in ("singular", "eigenvalue"):
         raise unknown("reading", reading, ("singular", "eigenvalue"))
     return sigma.square() if reading == "eigenvalue" else sigma

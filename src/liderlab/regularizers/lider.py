@@ -13,10 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import UserError, check_numbers, unknown
+from ..functional.jacobian import jacobian_lipschitz
 from ..functional.lipschitz import Reading, batch_lipschitz, spatial_lipschitz
 from ..types import Batch, Terms
 from . import positions
 from .base import Regularizer
+from .local import stage_maps
 from .recorder import INPUT, Features, Recorder
 from .stages import evaluating, find_stages, unwrap
 
@@ -26,8 +28,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("liderlab")
 
 TERMS = ("c_lip", "0_lip")
+Estimator = Literal["spatial", "batch", "jacobian"]
+ESTIMATORS = {
+    "spatial": spatial_lipschitz,
+    "batch": batch_lipschitz,
+    "jacobian": jacobian_lipschitz,
+}
 CHOICES = {
-    "estimator": ("spatial", "batch"),
+    "estimator": tuple(ESTIMATORS),
     "reading": ("singular", "eigenvalue"),
     "weights": ("paper", "swapped"),
     "on": ("replay", "stream"),
@@ -56,7 +64,9 @@ class LiDER(Regularizer):
             authors did. None takes the backbone's own list, or looks for stages among the
             network's children (the last one of each run of equally shaped maps), and says which.
         alpha, beta: weights of the c-term and the 0-term; `weights="swapped"` exchanges the roles.
-        estimator: "spatial" (per sample over positions, the released form) or "batch" (Eq. 6).
+        estimator: "spatial" (per sample over positions or tokens, the released form), "batch" (Eq.
+            6), or "jacobian" (the local constant of each sample, at the price of a pass of its own
+            in eval mode; its λ knows the scale of the weights, so choose other alpha and beta).
         reading: "singular" (σ) or "eigenvalue" (σ², as Eq. 6 prints it).
         iterations, tol: power-iteration steps at most, and the relative change that ends them
             early (0: never looks, so never synchronises a device). None decomposes exactly.
@@ -87,7 +97,7 @@ class LiDER(Regularizer):
         alpha: float = 0.1,
         beta: float = 0.3,
         *,
-        estimator: Literal["spatial", "batch"] = "spatial",
+        estimator: Estimator = "spatial",
         reading: Reading = "singular",
         weights: Literal["paper", "swapped"] = "paper",
         learn_targets: bool = True,
@@ -143,7 +153,7 @@ class LiDER(Regularizer):
                 f"Expected different stages (beside {INPUT!r}, the network's input, which "
                 f"from_input=True adds) that make two maps or more, but got {self.stages}."
             )
-        self._recorder.attach(network, self.chain)
+        self._recorder.attach(network, self._heard)
         if example is not None:
             self._check_maps(self._look(example), named)
         if self.targets is None:
@@ -164,8 +174,15 @@ class LiDER(Regularizer):
         stages = self.stages or []
         return [INPUT, *stages] if self.from_input else list(stages)
 
+    @property
+    def _heard(self) -> list[str]:
+        """What has to be recorded: the Jacobian only needs the samples, for a pass of its own."""
+        return [INPUT] if self.estimator == "jacobian" else self.chain
+
     def _look(self, x: Tensor) -> Features:
-        """The maps of one pass in eval mode, without gradient."""
+        """The maps of one pass in eval mode; without gradient, unless the estimate needs one."""
+        if self.estimator == "jacobian":
+            return stage_maps(self._network, self.chain, x)
         with evaluating(self._network), self._recorder.recording() as passes:
             self._network(x)
         return passes[0]
@@ -173,14 +190,14 @@ class LiDER(Regularizer):
     def _check_maps(self, features: Features, named: bool) -> None:
         if (ran := list(features)) != self.chain:
             raise ValueError(f"Expected stages in running order, {ran}, but got {self.chain}.")
-        if self.estimator == "spatial":  # the batch form takes maps of any shape
+        if self.estimator == "spatial":  # the others take maps of any shape
             shapes = {name: feature.shape[1:] for name, feature in features.items()}
             if not named:  # nobody asked for them: leave out what cannot be regularised
                 chain = positions.usable(self.chain, shapes)
                 self._left_out = [stage for stage in self.chain if stage not in chain]
                 self.from_input = chain[0] == INPUT
                 self.stages = [stage for stage in chain if stage != INPUT]
-                self._recorder.attach(self._network, self.chain)
+                self._recorder.attach(self._network, self._heard)
                 log.info("LiDER watches %s", " → ".join(self.chain))
             positions.check(self.chain, shapes)
         self._checked = True
@@ -201,10 +218,11 @@ class LiDER(Regularizer):
                 continue
             if self.targets is None:
                 self.attach(self._network, x)
-            features = self._look(x)
-            if not self._checked:
-                self._check_maps(features, named=True)
-            total = total.to(device) + self._estimate(features).mean(0) * len(x)
+            for part in x.split(64) if self.estimator == "jacobian" else [x]:  # its graph is large
+                features = self._look(part)
+                if not self._checked:
+                    self._check_maps(features, named=True)
+                total = total.to(device) + self._estimate(features).mean(0) * len(part)
             count += len(x)
             if max_samples - count < self._least:
                 break
@@ -249,12 +267,17 @@ class LiDER(Regularizer):
 
     def _take(self, features: Features, rows: Tensor | None) -> None:
         """Estimate from the rows of one pass; nothing if they are too few."""
-        if not self._checked:
+        local = self.estimator == "jacobian"
+        if not self._checked and not local:
             self._check_maps(features, named=True)
         if rows is not None:
             features = {name: feature[rows] for name, feature in features.items()}
-        if len(features[self.chain[0]]) < self._least:
+        if len(features[self._heard[0]]) < self._least:
             return
+        if local:
+            features = self._look(features[INPUT])
+            if not self._checked:
+                self._check_maps(features, named=True)
         constants = self._estimate(features)
         self.constants = constants.detach().mean(0)
         if not self._is_calibrated:
@@ -263,9 +286,8 @@ class LiDER(Regularizer):
 
     def _estimate(self, features: Features) -> Tensor:
         """λ of every stage: (n, K), one row per sample; (1, K) for the batch form."""
-        lipschitz = spatial_lipschitz if self.estimator == "spatial" else batch_lipschitz
         constants = [
-            lipschitz(
+            ESTIMATORS[self.estimator](
                 features[before],
                 features[after],
                 reading=self.reading,
@@ -279,7 +301,7 @@ class LiDER(Regularizer):
     @property
     def _least(self) -> int:
         """How many samples an estimate needs."""
-        return 1 if self.estimator == "spatial" else 2
+        return 2 if self.estimator == "batch" else 1
 
     def _require_stages(self) -> None:
         if self.targets is None:

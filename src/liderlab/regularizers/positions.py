@@ -13,7 +13,16 @@ from .recorder import INPUT
 log = logging.getLogger("liderlab")
 
 Shapes = Mapping[str, torch.Size]
-"""(C, H, W) by stage."""
+"""(C, H, W) by stage, or (N, D) where it gives N tokens."""
+
+
+def count(shape: torch.Size) -> int:
+    """How many positions (or tokens) a map has."""
+    return shape[0] if len(shape) == 2 else shape[1:].numel()
+
+
+def channels(shape: torch.Size) -> int:
+    return shape[1] if len(shape) == 2 else shape[0]
 
 
 def usable(chain: Sequence[str], shapes: Shapes) -> list[str]:
@@ -22,7 +31,7 @@ def usable(chain: Sequence[str], shapes: Shapes) -> list[str]:
     kept = [
         name
         for name in chain
-        if shapes[name][1:].numel() > 1 and not (name == INPUT and shapes[name][0] == 1)
+        if count(shapes[name]) > 1 and not (name == INPUT and channels(shapes[name]) == 1)
     ]
     if len(kept) < 2:
         raise ValueError("Found fewer than two maps with more than one position: name stages.")
@@ -32,7 +41,7 @@ def usable(chain: Sequence[str], shapes: Shapes) -> list[str]:
 def check(chain: Sequence[str], shapes: Shapes) -> None:
     """Refuse a chain whose λ would be constant for every batch; warn where one has no gradient."""
     _check_dimensions(shapes)
-    positions = {name: shape[1:].numel() for name, shape in shapes.items()}
+    positions = {name: count(shape) for name, shape in shapes.items()}
     for before, after in pairwise(chain):
         if positions[before] == positions[after] == 1:
             raise ValueError(
@@ -41,7 +50,7 @@ def check(chain: Sequence[str], shapes: Shapes) -> None:
             )
         if positions[after] == 1:
             log.warning("LiDER: no gradient reaches %s through its own λ: it is 1x1.", after)
-        if shapes[before][0] == 1:
+        if channels(shapes[before]) == 1:
             log.warning(
                 "LiDER: λ between %s and %s has no gradient: %s has one channel, which is ±1 "
                 "when normalised. Choose other stages%s.",
@@ -52,8 +61,8 @@ def check(chain: Sequence[str], shapes: Shapes) -> None:
 
 def _check_dimensions(shapes: Shapes) -> None:
     for name, shape in shapes.items():
-        if len(shape) != 3:
+        if len(shape) not in (2, 3):
             raise ValueError(
-                f"Expected feature maps (n, C, H, W), but {name!r} gives (n, "
+                f"Expected feature maps (n, C, H, W), or tokens (n, N, D), but {name!r} gives (n, "
                 f'{", ".join(map(str, shape))}): choose other stages, or estimator="batch".'
             )

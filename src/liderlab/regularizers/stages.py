@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
@@ -40,16 +40,22 @@ def tapped_module(network: nn.Module, stage: str) -> nn.Module:
 
 
 @contextmanager
-def evaluating(network: nn.Module) -> Iterator[None]:
-    """Eval mode without gradients; every module's own mode comes back afterwards."""
+def eval_mode(network: nn.Module) -> Iterator[None]:
+    """Eval mode; every module's own mode comes back afterwards."""
     modes = [(module, module.training) for module in network.modules()]
     network.eval()
     try:
-        with torch.no_grad():
-            yield
+        yield
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Eval mode without gradients."""
+    with eval_mode(network), torch.no_grad():
+        yield
 
 
 def find_stages(network: nn.Module, example: Tensor) -> list[str]:
@@ -59,7 +65,13 @@ def find_stages(network: nn.Module, example: Tensor) -> list[str]:
     single child makes all the maps (say, one big `features`), it is looked into. Outputs without
     positions (pooled features, logits) and modules that run several times (a shared activation)
     are left out.
+    A transformer's blocks follow, one stage each.
     """
+    maps = _find_maps(network, example)
+    return maps + [name for name in _find_blocks(network, example) if name not in maps]
+
+
+def _find_maps(network: nn.Module, example: Tensor) -> list[str]:
     parent, found = "", list[str]()
     while True:
         shapes = _map_shapes(network, parent, example)
@@ -74,6 +86,17 @@ def find_stages(network: nn.Module, example: Tensor) -> list[str]:
         parent = inside[0]
 
 
+def _find_blocks(network: nn.Module, example: Tensor) -> list[str]:
+    """The longest row of like modules, side by side, that give tokens (n, N, D) of one shape."""
+    names = [name for name, module in network.named_modules() if [*module.children()]]
+    groups: dict[tuple[str, type, torch.Size], list[str]] = {}
+    for name, shape in _output_shapes(network, names, example, dimensions=3).items():
+        key = (name.rpartition(".")[0], type(network.get_submodule(name)), shape)
+        groups.setdefault(key, []).append(name)
+    longest = max(groups.values(), key=len, default=[])
+    return longest if len(longest) > 1 else []
+
+
 def _children(network: nn.Module, parent: str) -> list[str]:
     prefix = f"{parent}." if parent else ""
     return [prefix + name for name, _ in network.get_submodule(parent).named_children()]
@@ -81,19 +104,23 @@ def _children(network: nn.Module, parent: str) -> list[str]:
 
 def _map_shapes(network: nn.Module, parent: str, example: Tensor) -> dict[str, torch.Size]:
     """Shapes (C, H, W) of the feature maps of parent's children, by name, in running order."""
+    return _output_shapes(network, _children(network, parent), example, dimensions=4)
+
+
+def _output_shapes(
+    network: nn.Module, names: Iterable[str], example: Tensor, dimensions: int
+) -> dict[str, torch.Size]:
+    """Of the modules that run once and give tensors of so many dimensions, in running order."""
     seen: list[tuple[str, torch.Size]] = []
 
     def note(name: str) -> Any:
         def hook(module: nn.Module, args: Any, output: Any) -> None:
-            if isinstance(output, Tensor) and output.dim() == 4:
+            if isinstance(output, Tensor) and output.dim() == dimensions:
                 seen.append((name, output.shape[1:]))
 
         return hook
 
-    handles = [
-        network.get_submodule(name).register_forward_hook(note(name))
-        for name in _children(network, parent)
-    ]
+    handles = [network.get_submodule(name).register_forward_hook(note(name)) for name in names]
     try:
         with evaluating(network):
             network(example)

@@ -1,0 +1,182 @@
+"""Commands about the paper's tables and figures: study, analyze."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import RunFailed, UserError
+from ..experiments.interrupt import Stopped
+from .shared import JsonOption, RunArgument, new_console
+
+if TYPE_CHECKING:
+    from ..experiments.studies.study import Plan
+
+app = typer.Typer()
+ScaleOption = Annotated[
+    str, typer.Option(help="smoke (on split-digits), cpu (smaller), or paper (as it is).")
+]
+
+
+class StudyStopped(Stopped):
+    """A study was asked to stop; the same command goes on with it."""
+
+    def __init__(self, stopped: Stopped) -> None:
+        Exception.__init__(
+            self, "stopped: everything is saved; go on by giving the same command again"
+        )
+        self.exit_code = stopped.exit_code
+
+
+@app.command(epilog="Example: lider study poisoning --scale smoke --out studies")
+def study(
+    name: Annotated[str, typer.Argument(help="lider list studies.", show_default=False)],
+    scale: ScaleOption = "smoke",
+    out: Annotated[
+        Path, typer.Option(help="Where runs (shared by all studies) and results go.")
+    ] = Path("studies"),
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds of every run.")] = 1,
+    benchmark: Annotated[
+        str | None,
+        typer.Option(help="Only the settings on this benchmark; or another one, in their place."),
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, … or auto.")] = "cpu",
+    threads: Annotated[int | None, typer.Option(help="CPU threads of a run.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Repeat a table or figure of the paper: run what it needs, and show ours beside theirs."""
+    from ..experiments.studies import STUDIES
+    from ..experiments.studies.cases import Request
+
+    STUDIES.entry(name)
+    request = Request(scale, seeds, benchmark, device, threads)
+
+    from ..experiments.studies.conduct import conduct
+    from ..report.study_tables import FILES, as_table, write_study
+
+    err = new_console(stderr=True)
+    try:
+        conducted = conduct(
+            name, request, out, _run_all, lambda text: err.print(text, highlight=False)
+        )
+    except Stopped as stopped:
+        raise StudyStopped(stopped) from None
+    write_study(conducted, out / name)
+    if as_json:
+        print(json.dumps(conducted.document(), indent=1, ensure_ascii=False))
+    else:
+        console = new_console()
+        console.print(f"{conducted.study.title} ({conducted.study.paper})", highlight=False)
+        console.print(as_table(conducted.findings))
+        for note in conducted.findings.notes:
+            console.print(note, highlight=False)
+        console.print(f"wrote {out / name}: {', '.join(FILES)}", soft_wrap=True, highlight=False)
+    if conducted.failed:
+        raise RunFailed(f"{len(conducted.failed)} of {len(conducted.runs)} runs failed: see above")
+
+
+def _run_all(plans: Sequence[Plan]) -> dict[str, str]:
+    """One after the other, under one bar."""
+    from ..experiments.studies.conduct import run_in_turn
+    from ..report.progress import ProgressDisplay
+
+    with ProgressDisplay(new_console(stderr=True), len(plans)) as display:
+        return run_in_turn(plans, display)
+
+
+@app.command(epilog="Example: lider analyze guessing-game runs/x")
+def analyze(
+    name: Annotated[
+        str, typer.Argument(help="A study that looks into runs, like hessian.", show_default=False)
+    ],
+    run: RunArgument,
+    scale: Annotated[str, typer.Option(help="How thoroughly: smoke, cpu, or paper.")] = "cpu",
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; by default the run's own folder.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Look into one finished run: what is in its memory, how smooth, how flat, how robust it is."""
+    from ..experiments.studies import STUDIES
+    from ..experiments.studies.cases import Request
+
+    if not STUDIES.entry(name).facts.get("analysis"):
+        looking = [other for other, entry in STUDIES.items() if entry.facts.get("analysis")]
+        raise UserError(f"{name} compares runs; one run can be analysed by {', '.join(looking)}")
+    Request(scale)  # a wrong scale is said before anything is loaded
+
+    from ..experiments.studies.analyze import analyze_run
+    from ..report.study_tables import as_table, write_findings
+
+    findings, figure, document = analyze_run(name, run, scale)
+    folder = out or run / "analysis" / name
+    title = f"# {document['title']}\n\nThe run {run}.\n\n"
+    write_findings(document, title, findings, figure, folder)
+    if as_json:
+        print(json.dumps(document, indent=1, ensure_ascii=False))
+        return
+    console = new_console()
+    console.print(as_table(findings))
+    for note in findings.notes:
+        console.print(note, highlight=False)
+    console.print(f"wrote {folder}", soft_wrap=True, highlight=False)
+
+
+def list_studies(as_json: bool) -> None:
+    """The studies, how many runs they need and about what they cost, at every scale."""
+    from rich.table import Table
+
+    from ..experiments.scale import SCALES
+    from ..experiments.studies import STUDIES, find_study
+    from ..experiments.studies.cases import Request
+    from ..experiments.studies.cost import estimate
+
+    costs = {
+        name: {scale: estimate(find_study(name), Request(scale)) for scale in SCALES}
+        for name in STUDIES
+    }
+    if as_json:
+        tree = [
+            {
+                "name": name,
+                "summary": entry.summary,
+                "paper": find_study(name).paper,
+                "analysis": bool(entry.facts.get("analysis")),
+                "estimate": {scale: vars(cost) for scale, cost in costs[name].items()},
+            }
+            for name, entry in STUDIES.items()
+        ]
+        print(json.dumps(tree, indent=1, ensure_ascii=False))
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("study", style="bold", no_wrap=True)
+    for scale in SCALES:
+        table.add_column(scale, justify="right", no_wrap=True)
+    table.add_column("")
+    for name, entry in STUDIES.items():
+        cells = [f"{cost.runs} runs, {_duration(cost.seconds)}" for cost in costs[name].values()]
+        table.add_row(
+            name, *(cells if costs[name]["paper"].runs else ["seconds"] * 3), entry.summary
+        )
+    console = new_console()
+    console.print(table)
+    console.print(
+        "per seed, on one CPU core: an estimate from counted steps and a measured time per image; "
+        "runs that are there already, or that studies share, are not repeated",
+        highlight=False,
+    )
+
+
+def _duration(seconds: float) -> str:
+    """
+    >>> _duration(40), _duration(5400), _duration(9e6)
+    ('40 s', '1.5 h', '104 d')
+    """
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.{0 if seconds >= 10 * size else 1}f} {unit}"
+    return f"{max(1, round(seconds))} s"

@@ -1,0 +1,75 @@
+"""Spectral norms against operators written out as matrices, in float64."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.func import jacrev
+
+from liderlab.functional.spectral import batch_norm_scale, operator_norm, spectral_norm
+
+
+def dense(apply, shape: tuple[int, ...]) -> Tensor:
+    """The matrix of a linear function of tensors of this shape."""
+    size = torch.Size(shape).numel()
+    zeros = torch.zeros(shape, dtype=torch.float64)
+    return jacrev(apply)(zeros).reshape(-1, size)
+
+
+@pytest.mark.parametrize(
+    ("options", "shape"),
+    [
+        ({"padding": 1}, (3, 6, 6)),
+        ({"padding": 1, "stride": 2}, (3, 7, 5)),
+        ({"padding": 2, "dilation": 2}, (3, 6, 6)),
+        ({"padding": 1, "padding_mode": "circular"}, (3, 5, 5)),
+        ({"padding": 1, "padding_mode": "reflect"}, (3, 5, 5)),
+        ({"groups": 3}, (3, 6, 6)),
+    ],
+)
+def test_convolution_is_the_operator_that_it_is(options, shape):
+    torch.manual_seed(0)
+    layer = nn.Conv2d(3, 6, 3, **options).double()
+    truth = torch.linalg.svdvals(dense(lambda x: layer(x), (1, *shape)))[0].detach()
+    assert spectral_norm(layer, shape, tol=1e-10) == pytest.approx(float(truth), rel=1e-7)
+
+
+def test_transposed_and_one_dimensional_convolutions():
+    torch.manual_seed(0)
+    for layer, shape in (
+        (nn.ConvTranspose2d(2, 3, 3, stride=2).double(), (2, 4, 4)),
+        (nn.Conv1d(2, 3, 5, padding=2).double(), (2, 9)),
+    ):
+        matrix = dense(lambda x, layer=layer: layer(x), (1, *shape)).detach()
+        truth = torch.linalg.svdvals(matrix)[0]
+        assert spectral_norm(layer, shape, tol=1e-10) == pytest.approx(float(truth), rel=1e-7)
+
+
+def test_linear_and_batch_norm_in_closed_form():
+    layer = nn.Linear(3, 2)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([[3.0, 0, 0], [0, 4, 0]]))
+    assert spectral_norm(layer, (3,)) == pytest.approx(4)
+    norm = nn.BatchNorm2d(2).eval()
+    norm.running_var.copy_(torch.tensor([4.0, 0.25]))
+    with torch.no_grad():
+        norm.weight.copy_(torch.tensor([-6.0, 1.0]))
+    assert spectral_norm(norm, (2, 4, 4)) == pytest.approx(3, rel=1e-4)
+    assert batch_norm_scale(norm).tolist() == pytest.approx([-3, 2], rel=1e-4)
+
+
+def test_single_precision_is_good_to_its_tolerance():
+    torch.manual_seed(0)
+    layer = nn.Conv2d(4, 8, 3, padding=1)
+    exact = spectral_norm(layer.double(), (4, 8, 8), tol=1e-12)
+    assert spectral_norm(layer.float(), (4, 8, 8)) == pytest.approx(exact, rel=1e-4)
+
+
+def test_zero_operator_has_norm_zero():
+    assert operator_norm(lambda x: 0 * x, (30,)) == 0
+
+
+def test_refuses():
+    with pytest.raises(ValueError, match="but got ReLU"):
+        spectral_norm(nn.ReLU(), (3,))
+    with pytest.raises(ValueError, match="running statistics"):
+        spectral_norm(nn.BatchNorm2d(2, track_running_stats=False), (2, 4, 4))

@@ -1,0 +1,59 @@
+"""Means, spreads and paired intervals, against scipy."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from liderlab.functional.statistics import paired_difference, summarise, t_quantile
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 200])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+def test_paired_difference(n: int, confidence: float) -> None:
+    random = np.random.default_rng(n)
+    a, b = random.normal(1, 2, n), random.normal(0, 3, n)
+    ours = paired_difference(a.tolist(), b.tolist(), confidence)
+    theirs = stats.ttest_rel(a, b)
+    interval = theirs.confidence_interval(confidence)
+    assert (ours.low, ours.high) == pytest.approx((interval.low, interval.high))
+    assert ours.p == pytest.approx(theirs.pvalue)
+    assert ours.mean == pytest.approx(np.mean(a - b))
+    assert ours.n == n
+
+
+def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
+    random = np.random.default_rng(0)
+    draws = random.normal(0.3, 1, (2000, 4))
+    found = [paired_difference(row.tolist(), [0.0] * 4) for row in draws]
+    inside = sum(d.low < 0.3 < d.high for d in found if d.low is not None and d.high is not None)
+    assert 0.935 < inside / 2000 < 0.965
+
+
+def test_one_seed_has_no_spread() -> None:
+    assert summarise([70.0]).std is None
+    one = paired_difference([71.0], [70.0])
+    assert (one.mean, one.low, one.high, one.p) == (1.0, None, None, None)
+    assert summarise([]) is None
+
+
+def test_no_spread_at_all() -> None:
+    same = paired_difference([2.0, 3.0], [1.0, 2.0])
+    assert (same.low, same.high, same.p) == (1.0, 1.0, 0.0)
+    assert paired_difference([1.0, 2.0], [1.0, 2.0]).p == 1.0
+
+
+def test_summary() -> None:
+    values = [1.0, 4.0, 9.0]
+    found = summarise(values)
+    assert (found.mean, found.std) == pytest.approx((np.mean(values), np.std(values, ddof=1)))
+
+
+def test_quantile() -> None:
+    assert t_quantile(0.975, 7) == pytest.approx(stats.t.ppf(0.975, 7))
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(ValueError, match="as many values"):
+        paired_difference([1.0], [1.0, 2.0])
+    with pytest.raises(ValueError, match="confidence"):
+        paired_difference([1.0], [1.0], 95)
