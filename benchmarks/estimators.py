@@ -3,7 +3,8 @@
     python benchmarks/estimators.py
 
 One training step on 32 replayed images of 32x32 (forward, backward, SGD), ResNet18 of width 16 and
-a small vision transformer, one thread; medians of processor time, without LiDER and with each of its estimators.
+a small vision transformer, one thread; medians of processor time, without
+LiDER and with each of its estimators.
 """
 
 from time import process_time
