@@ -26,6 +26,7 @@ from ..training.randomness import Generators, derive
 from ..types import MultiStep, Recipe
 from .compatibility import check
 from .config import RunConfig, make_config, merge
+from .hold_out import hold_out
 from .options import complete
 from .scale import shrink
 from .thin import thin
@@ -123,6 +124,7 @@ def build_stream(config: RunConfig) -> SplitStream:
     stream: SplitStream = make(
         tasks=config.benchmark.tasks, class_order=None if natural else order, **options
     )
+    stream = hold_out(stream, config.benchmark.validation)
     return thin(stream, config.benchmark.train_per_class, config.benchmark.test_per_class)
 
 

@@ -30,6 +30,10 @@ PATIENCE = 2.0  # seconds: a looker's glance takes microseconds, a run takes lon
 MAY_CHANGE = {"checkpoint_every", "on_nonfinite"}  # what came before does not depend on these
 
 
+class Busy(UserError):
+    """Another process is writing the folder."""
+
+
 class RunFolder:
     """Reads and writes one run's files."""
 
@@ -83,7 +87,7 @@ class RunFolder:
                 if time.monotonic() > deadline:
                     break
                 time.sleep(0.01)
-        raise UserError(f"another process is running {self.path}: wait for it")
+        raise Busy(f"another process is running {self.path}: wait for it")
 
     def _sweep(self) -> None:
         """Remove what a killed process was in the middle of writing."""
