@@ -26,8 +26,8 @@ from .resources import available_memory, gpus, memory_need, resident_memory
 from .worker import Ending, Job, execute
 
 LOG = "worker.log"
-# an optimizer's first step loads torch._dynamo, the embedded benchmark scikit-learn: seconds each
-PRELOADED = [f"{__package__}.worker", "torch._dynamo", "sklearn.datasets"]
+PRELOADED = [f"{__package__}.worker", "torch._dynamo"]  # an optimizer's first step loads the latter
+ALSO = {"split-digits": ["sklearn.datasets"]}  # what some benchmarks load, for seconds
 CODES: dict[int, Ending] = {0: "done", 10: "failed", 11: "stopped", 12: "busy"}
 
 
@@ -53,10 +53,12 @@ class LocalEngine:
         self._gpus = gpus()
         self._workers: dict[str, _Worker] = {}
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(PRELOADED)
 
     def start(self, waiting: Sequence[Plan]) -> list[Plan]:
         started: list[Plan] = []
+        benchmarks = {plan.config.benchmark.name for plan in waiting}
+        also = [module for name in benchmarks for module in ALSO.get(name, [])]
+        self._context.set_forkserver_preload(PRELOADED + also)  # counts when the server starts
         for plan in waiting:
             need = self._need(plan)
             if not self._free or not self._has_memory(need):

@@ -6,6 +6,7 @@ they go on from their checkpoints elsewhere.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -32,7 +33,10 @@ class RayEngine:
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         try:
             self._ray.init(
-                address, include_dashboard=None if address else False, log_to_driver=False
+                address,
+                include_dashboard=None if address else False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
             )
         except (ConnectionError, ValueError, RuntimeError) as error:
             text = " ".join(str(error).split())

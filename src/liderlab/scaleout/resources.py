@@ -49,7 +49,8 @@ def _cgroup(folder: Path = Path("/sys/fs/cgroup")) -> float:
     try:
         limit = (folder / "memory.max").read_text().strip()
         used = float((folder / "memory.current").read_text())
-        statistics = dict(line.split() for line in (folder / "memory.stat").open())
+        lines = (folder / "memory.stat").read_text().splitlines()
+        statistics = dict(line.split() for line in lines)
     except (OSError, ValueError):
         return math.inf
     if limit == "max":

@@ -113,7 +113,7 @@ class Search:
         url = self.storage or f"sqlite:///{(self.out / 'search.db').absolute()}"
         self._home = self._own_name()
         try:
-            storage = optuna.storages.RDBStorage(url)
+            storage = optuna.storages.RDBStorage(_with_driver(url))
             self._study = optuna.create_study(
                 storage=storage, study_name=self.name, direction="maximize", load_if_exists=True
             )
@@ -286,6 +286,15 @@ def accuracies(folder: RunFolder) -> list[tuple[int, float]]:
 
 def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _with_driver(url: str) -> str:
+    """SQLAlchemy's usual driver for PostgreSQL changes with its version; ours is psycopg2.
+
+    >>> _with_driver("postgresql://host/db")
+    'postgresql+psycopg2://host/db'
+    """
+    return re.sub(r"^postgres(ql)?://", "postgresql+psycopg2://", url)
 
 
 def _without_password(url: str) -> str:
