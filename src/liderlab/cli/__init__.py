@@ -10,7 +10,7 @@ import typer
 from .. import __version__
 from ..errors import RunFailed, UserError
 from ..experiments.interrupt import Stopped
-from . import data, looking, running, study, tools
+from . import data, looking, running, search, study, sweep, tools
 from .shared import complain
 
 INTERRUPTED = 130
@@ -36,6 +36,8 @@ def _top(
 
 app.add_typer(running.app)
 app.add_typer(looking.app)
+app.add_typer(sweep.app)
+app.add_typer(search.app)
 app.add_typer(study.app)
 app.add_typer(tools.app)
 app.add_typer(data.app, name="data")

@@ -162,7 +162,7 @@ def run(
     layers = [read_yaml(config)] if config else []
     # an empty section must not stand in for whatever a file says there
     options = {field: value for field, value in options.items() if value != {}}
-    complete = make_config(*layers, options, _assigned(set_))
+    complete = make_config(*layers, options, assigned(set_))
     name = "-".join([complete.benchmark.name, complete.method.name, *complete.regularizers])
     out = out or Path("runs") / f"{complete.preset or name}-seed{complete.seed}"
     _run(complete, out, "replace" if force else "resume" if resume else _ask(out))
@@ -208,7 +208,7 @@ def pretrain(
         "training": given(epochs=epochs, batch_size=batch_size, lr=lr),
         **given(scale=scale, seed=seed, device=device, threads=threads),
     }
-    config = pretraining(options, _assigned(set_))
+    config = pretraining(options, assigned(set_))
     out = out or name_of(config)
     path = Path(out) if is_file_name(out) else kept_weights(out)
     run = run or Path("runs") / f"pretrain-{path.stem}"
@@ -220,7 +220,7 @@ def pretrain(
     )
 
 
-def _assigned(texts: list[str] | None) -> dict[str, Any]:
+def assigned(texts: list[str] | None) -> dict[str, Any]:
     """The values that --set gives."""
     from ..experiments.config import merge, parse_assignment
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +25,11 @@ def complain(message: str) -> int:
 def given(**options: Any) -> dict[str, Any]:
     """Those options that stand on the command line."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+def this_command() -> str:
+    """What was typed: it goes on with what it was stopped at."""
+    return shlex.join(["lider", *sys.argv[1:]])
 
 
 def new_console(stderr: bool = False) -> Console:

@@ -30,6 +30,7 @@ from ..training.randomness import Generators, derive
 from ..types import MultiStep, Recipe
 from .compatibility import check
 from .config import DEVICES, RunConfig, make_config, merge
+from .hold_out import hold_out
 from .options import complete
 from .origin import Origin, origin_of
 from .scale import shrink
@@ -171,6 +172,7 @@ def build_stream(config: RunConfig) -> SplitStream:
     stream: SplitStream = make(
         tasks=config.benchmark.tasks, class_order=None if natural else order, **options
     )
+    stream = hold_out(stream, config.benchmark.validation)
     stream = thin(stream, config.benchmark.train_per_class, config.benchmark.test_per_class)
     device = config.benchmark.device
     return stream if device is None else on_device(stream, find_device(device))

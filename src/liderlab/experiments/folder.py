@@ -39,6 +39,10 @@ MAY_CHANGE = {
 }  # what came before does not depend on these
 
 
+class Busy(UserError):
+    """Another process is writing the folder."""
+
+
 class RunFolder:
     """Reads and writes one run's files."""
 
@@ -94,7 +98,7 @@ class RunFolder:
                 if time.monotonic() > deadline:
                     break
                 time.sleep(0.01)
-        raise UserError(f"another process is running {self.path}: wait for it")
+        raise Busy(f"another process is running {self.path}: wait for it")
 
     def _check_place(self, handle: int) -> None:
         """Whoever was refused removes what it had begun, the lock that we waited for included."""

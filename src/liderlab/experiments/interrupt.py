@@ -10,10 +10,10 @@ from types import FrameType
 
 
 class Stopped(Exception):
-    """A run was asked to stop and has saved everything."""
+    """What was asked to stop has saved everything. command: goes on with it."""
 
-    def __init__(self, number: int, where: str) -> None:
-        super().__init__(f"stopped: everything is saved; go on with: lider resume {where}")
+    def __init__(self, number: int, where: str, command: str = "lider resume") -> None:
+        super().__init__(f"stopped: everything is saved; go on with: {command} {where}")
         self.exit_code = 128 + number
 
 

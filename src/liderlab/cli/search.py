@@ -1,0 +1,92 @@
+"""`lider search`: hyperparameters by validation accuracy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import unknown
+from .running import assigned
+from .shared import given, new_console, this_command
+from .sweep import AddressOption, EngineOption, SlurmOption, WorkersOption
+
+app = typer.Typer()
+
+
+@app.command(
+    epilog="Example: lider search --preset cifar100-500-er-ace-lider --scale cpu --space paper"
+)
+def search(
+    preset: Annotated[
+        str | None, typer.Option(help="What to start from: lider list presets.")
+    ] = None,
+    scale: Annotated[str | None, typer.Option(help="Make it smaller: smoke or cpu.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Take the values of a YAML file.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Any field, repeatable.")] = None,
+    space: Annotated[
+        str, typer.Option(help="A YAML file, or paper: the values in the paper's tables.")
+    ] = "paper",
+    trials: Annotated[
+        int, typer.Option(min=1, help="How many in all; a grid has no more than its points.")
+    ] = 50,
+    sampler: Annotated[str, typer.Option(help="tpe, or grid.")] = "tpe",
+    validation: Annotated[
+        float, typer.Option(min=0.01, max=0.9, help="Share of the training images held out.")
+    ] = 0.1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the sampler.")] = 0,
+    out: Annotated[Path, typer.Option(help="The search's folder.")] = Path("runs/search"),
+    storage: Annotated[
+        str | None, typer.Option(help="An RDB's URL (postgresql://…); by default a file in --out.")
+    ] = None,
+    study: Annotated[str, typer.Option(help="The study's name in the storage.")] = "search",
+    workers: WorkersOption = None,
+    engine: EngineOption = "local",
+    address: AddressOption = None,
+    slurm: SlurmOption = None,
+) -> None:
+    """Search for hyperparameters by the accuracy on a validation split; write best.yaml."""
+    from ..experiments.config import make_config, read_yaml
+    from ..experiments.files import write_atomically
+    from ..scaleout.engines import check_engine, default_workers, make_engine, threads_each
+    from ..scaleout.search import Search
+    from ..scaleout.space import paper_space, read_space
+
+    check_engine(engine, workers, address, slurm)
+    if sampler not in ("tpe", "grid"):
+        raise unknown("--sampler", sampler, ["tpe", "grid"])
+    layers: list[dict[str, Any]] = [read_yaml(config)] if config else []
+    base = make_config(*layers, given(preset=preset, scale=scale), assigned(set_))
+    chosen = paper_space(base) if space == "paper" else read_space(read_yaml(Path(space)))
+    workers = workers or (default_workers([base.device]) if engine == "local" else 1)
+    console = new_console(stderr=True)
+    work = Search(
+        base,
+        chosen,
+        out,
+        trials,
+        storage,
+        study,
+        "grid" if sampler == "grid" else "tpe",
+        validation,
+        seed,
+        threads=threads_each(engine, workers),
+    )
+    work.check(None if engine == "local" else "cpu")
+    work.run(
+        make_engine(engine, workers, address, slurm, out),
+        workers,
+        lambda text: console.print(text, highlight=False, markup=False, soft_wrap=True),
+        this_command(),
+    )
+    accuracy, best = work.best()
+    text = best.as_yaml().encode()
+    write_atomically(out / "best.yaml", lambda file: file.write(text))
+    print(text.decode(), end="")
+    console.print(
+        f"best validation accuracy {accuracy:.2f} %; wrote {out / 'best.yaml'}: "
+        f"lider run --config {out / 'best.yaml'}",
+        soft_wrap=True,
+        highlight=False,
+    )

@@ -1,0 +1,59 @@
+"""The engines by name, with what they are given on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError, unknown
+from ..experiments.config import parse_assignment
+from .engine import Engine
+from .resources import cores, gpus
+
+ENGINES = ("local", "ray", "slurm")
+
+
+def check_engine(
+    name: str, workers: int | None, address: str | None, slurm: Sequence[str] | None
+) -> None:
+    """Refuse options of another engine: they would do nothing."""
+    if name not in ENGINES:
+        raise unknown("engine", name, ENGINES)
+    if workers is not None and workers < 1:
+        raise UserError(f"--workers must be at least 1, not {workers}")
+    if address is not None and name != "ray":
+        raise UserError(f"--address is for --engine ray, not {name}")
+    if slurm and name != "slurm":
+        raise UserError(f"--slurm is for --engine slurm, not {name}")
+
+
+def default_workers(devices: Sequence[str]) -> int:
+    """Of this machine: one per GPU if runs ask for them, else one per core."""
+    if "cuda" in devices and (count := len(gpus())):
+        return count
+    return cores()
+
+
+def threads_each(engine: str, workers: int) -> int:
+    """This machine's cores divided among the workers; one on other machines, unless runs say."""
+    return max(1, cores() // workers) if engine == "local" else 1
+
+
+def make_engine(
+    name: str, workers: int | None, address: str | None, slurm: Sequence[str] | None, out: Path
+) -> Engine:
+    if name == "ray":
+        from .ray_engine import RayEngine
+
+        return RayEngine(workers, address)
+    if name == "slurm":
+        from .slurm_engine import SlurmEngine
+
+        options: dict[str, Any] = {}
+        for text in slurm or ():
+            options |= parse_assignment(text)
+        return SlurmEngine(out / "jobs", workers, options)
+    from .local import LocalEngine
+
+    return LocalEngine(workers or cores())

@@ -1,0 +1,305 @@
+"""Hyperparameter search with Optuna: by validation accuracy, never by the test images.
+
+    ask: the sampler chooses values ──▶ a run on the training images less the validation split
+    tell: its final average accuracy on the validation split ◀── or pruned, after any task
+
+A trial's run is a run like any other, in DIR/trials/NUMBER, on any engine. Several searches, on
+several machines, may share a storage and a study's name: each has a folder of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import uuid
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ..errors import UserError
+from ..experiments.build import completed
+from ..experiments.config import RunConfig
+from ..experiments.files import write_atomically
+from ..experiments.folder import RunFolder
+from ..experiments.interrupt import Stopped, stop_requests
+from ..experiments.plan import Plan
+from ..training.randomness import derive
+from .engine import Engine
+from .extras import require
+from .resources import memory_need
+from .schedule import Outcome, Scheduler
+from .space import Choice, Space, grid_size, with_values
+from .sweep import with_threads
+
+Sampler = Literal["tpe", "grid"]
+Say = Callable[[str], None]
+PRUNED = "pruned"
+SURPLUS = "surplus"  # two searches asked for the last trial at once: this one is not needed
+
+
+@dataclass
+class _Trial:
+    """A trial under way. reported: the tasks that Optuna knows of. pruned: after so many."""
+
+    optuna: Any
+    number: int
+    values: dict[str, Any]
+    reported: set[int]
+    pruned: int | None
+
+
+@dataclass
+class Search:
+    """base: what all trials share. space: what they choose from. validation: the share held out.
+
+    trials: how many in all, also those of other searches in the same study. seed: of the sampler.
+    prune_after: trials that must have finished before another can be pruned.
+    """
+
+    base: RunConfig
+    space: Space
+    out: Path
+    trials: int
+    storage: str | None = None
+    name: str = "search"
+    sampler: Sampler = "tpe"
+    validation: float = 0.1
+    seed: int = 0
+    prune_after: int = 4
+    threads: int = 1
+    _study: Any = field(init=False, repr=False)
+    _optuna: Any = field(init=False, repr=False)
+    _home: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._optuna = require("optuna", "search", "lider search")
+        if self.sampler == "grid":
+            self.trials = min(self.trials, grid_size(self.space))
+
+    def check(self, device: str | None = None) -> None:
+        """Build a trial's run; on `device`, if the trials will run on other machines."""
+        plan = self._plan("check", {key: values.start for key, values in self.space.items()})
+        memory_need(plan.config, device)
+
+    def run(self, engine: Engine, workers: int, say: Say, go_on: str = "the same call") -> None:
+        """Until there are as many trials as asked for; goes on where an earlier search stopped.
+
+        The engine is closed at the end. go_on: the command that goes on after Ctrl-C.
+        """
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+            with RunFolder(self.out).lock():
+                self._open()
+                self._drive(Scheduler(engine), workers, say, go_on)
+        finally:
+            engine.close()
+
+    def best(self) -> tuple[float, RunConfig]:
+        """The best validation accuracy, and its configuration, which tests on the test images."""
+        finished = self._study.get_trials(states=(self._optuna.trial.TrialState.COMPLETE,))
+        if not finished:
+            raise UserError("no trial has finished: see error.json in the folders of the trials")
+        trial = max(finished, key=lambda t: (t.value, -t.number))
+        return float(trial.value), completed(with_values(self.base.model_dump(), trial.params))
+
+    def _open(self) -> None:
+        """The study: the storage's, if it has one of this name."""
+        optuna = self._optuna
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        logging.getLogger("alembic").setLevel(logging.WARNING)
+        url = self.storage or f"sqlite:///{(self.out / 'search.db').absolute()}"
+        self._home = self._own_name()
+        try:
+            storage = optuna.storages.RDBStorage(_with_driver(url))
+            self._study = optuna.create_study(
+                storage=storage, study_name=self.name, direction="maximize", load_if_exists=True
+            )
+        except Exception as error:  # the drivers' errors have no common ancestor
+            text = " ".join(str(error).split("\n(Background")[0].split())
+            raise UserError(f"cannot use the storage {_without_password(url)}: {text}") from None
+        self._check_same()
+        seed = derive(self.seed, self.out.name, len(self._study.trials)) % 2**32
+        self._study.sampler = self._make_sampler(seed)
+        self._study.pruner = optuna.pruners.MedianPruner(
+            n_startup_trials=self.prune_after, n_warmup_steps=0
+        )
+
+    def _own_name(self) -> str:
+        """Which trials are this folder's: kept in it."""
+        file = self.out / "home"
+        if not file.is_file():
+            name = uuid.uuid4().hex.encode()
+            write_atomically(file, lambda handle: handle.write(name))
+        return file.read_text()
+
+    def _check_same(self) -> None:
+        """All trials of a study must be comparable."""
+        base = self.base.model_dump(mode="json", exclude={"threads"})
+        here = json.dumps([base, self.validation], sort_keys=True)
+        there = self._study.user_attrs.get("base")
+        if there is None:
+            self._study.set_user_attr("base", here)
+        elif there != here:
+            raise UserError(
+                f"the study {self.name!r} in this storage searches around another configuration: "
+                "choose another --study, or another --out"
+            )
+
+    def _make_sampler(self, seed: int) -> Any:
+        samplers = self._optuna.samplers
+        if self.sampler == "tpe":
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # multivariate is "experimental" in some versions
+                return samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
+
+        class Grid(samplers.GridSampler):  # type: ignore[misc, name-defined]
+            def after_trial(self, *arguments: Any) -> None:
+                """Optuna's would stop its own loop here; ours knows when to stop."""
+
+        values = {k: v.values for k, v in self.space.items() if isinstance(v, Choice)}
+        return Grid(values, seed=seed)
+
+    def _drive(self, scheduler: Scheduler, workers: int, say: Say, go_on: str) -> None:
+        trials: dict[str, _Trial] = {}
+
+        def begin(trial: _Trial) -> None:
+            plan = self._plan(str(trial.number), trial.values)
+            trials[plan.name] = trial
+            scheduler.add(plan)
+
+        for orphan in self._orphans():
+            begin(orphan)
+        stopping, more = False, True
+        with stop_requests() as request:
+            while scheduler.unfinished or (more and not stopping):
+                if request.signal is not None and not stopping:
+                    stopping = True
+                    scheduler.stop()
+                while more and not stopping and scheduler.unfinished < workers:
+                    trial = self._ask()
+                    more = trial is not None
+                    if trial is not None:
+                        begin(trial)
+                for outcome in scheduler.tick():
+                    self._tell(trials[outcome.plan.name], outcome, say)
+                for plan in scheduler.running:
+                    if self._report(trials[plan.name], plan):
+                        scheduler.cancel(plan)
+        if request.signal is not None:
+            raise Stopped(request.signal, "", go_on)
+
+    def _orphans(self) -> list[_Trial]:
+        """Trials of this folder that nobody is running: an earlier search was interrupted."""
+        running = self._study.get_trials(states=(self._optuna.trial.TrialState.RUNNING,))
+        found = []
+        for frozen in running:
+            if frozen.user_attrs.get("home") == self._home:
+                trial = self._optuna.trial.Trial(self._study, frozen._trial_id)
+                found.append(self._with_values(trial, set(frozen.intermediate_values)))
+        return found
+
+    def _ask(self) -> _Trial | None:
+        """A new trial with its values; None if there are enough, counting everybody's."""
+        if len(self._numbers()) >= self.trials:
+            return None
+        trial = self._study.ask()
+        trial.set_user_attr("home", self._home)
+        if self._numbers().index(trial.number) >= self.trials:
+            trial.set_user_attr(SURPLUS, True)
+            self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
+            return None
+        return self._with_values(trial, set())
+
+    def _with_values(self, trial: Any, reported: set[int]) -> _Trial:
+        """Its values: those that it has keeps it, even if it had not got all when it was left."""
+        for key, values in self.space.items():
+            if isinstance(values, Choice):
+                trial.suggest_categorical(key, values.values)
+            elif isinstance(values.low, int) and isinstance(values.high, int):
+                trial.suggest_int(key, values.low, values.high, log=values.log)
+            else:
+                trial.suggest_float(key, values.low, values.high, log=values.log)
+        pruned = trial.user_attrs.get(PRUNED)
+        return _Trial(trial, trial.number, dict(trial.params), reported, pruned)
+
+    def _numbers(self) -> list[int]:
+        trials = self._study.get_trials(deepcopy=False)
+        return sorted(trial.number for trial in trials if SURPLUS not in trial.user_attrs)
+
+    def _plan(self, name: str, values: Mapping[str, Any]) -> Plan:
+        layer = {"benchmark.validation": self.validation, **values}
+        config, folder = with_values(self.base.model_dump(), layer), self.out / "trials" / name
+        return Plan(name, with_threads(config, self.threads, folder), folder)
+
+    def _report(self, trial: _Trial, plan: Plan) -> bool:
+        """Tell Optuna about the tasks done so far; whether the trial is to be pruned.
+
+        A trial is pruned by its values alone, at the first task where they are too low, however far
+        its run has come meanwhile.
+        """
+        for task, accuracy in accuracies(RunFolder(plan.folder)):
+            if trial.pruned is not None:
+                break
+            if task not in trial.reported:
+                trial.reported.add(task)
+                trial.optuna.report(accuracy, task)
+                if trial.optuna.should_prune():
+                    trial.pruned = task + 1
+                    trial.optuna.set_user_attr(PRUNED, trial.pruned)
+                    return True
+        return False
+
+    def _tell(self, trial: _Trial, outcome: Outcome, say: Say) -> None:
+        states = self._optuna.trial.TrialState
+        self._report(trial, outcome.plan)
+        values = ", ".join(f"{key} {_short(value)}" for key, value in trial.values.items())
+        about = f"trial {trial.number}: {values}:"
+        if trial.pruned is not None:
+            self._study.tell(trial.optuna, state=states.PRUNED)
+            say(f"{about} pruned after task {trial.pruned}")
+        elif outcome.state == "done":
+            result = RunFolder(outcome.plan.folder).result()
+            accuracy = result["class_incremental"]["faa"]
+            self._study.tell(trial.optuna, accuracy)
+            say(f"{about} {accuracy:.2f} %")
+        elif outcome.state == "failed":
+            self._study.tell(trial.optuna, state=states.FAIL)
+            say(f"{about} failed: {outcome.error}")
+        # one that was stopped stays as it is: the next search goes on with it
+
+
+def accuracies(folder: RunFolder) -> list[tuple[int, float]]:
+    """After each task so far, the mean accuracy on the tasks up to it."""
+    if not (folder.path / "metrics.jsonl").is_file():
+        return []
+    lines = [line for line in folder.metrics() if line["kind"] == "task"]
+    found = []
+    for line in lines:
+        seen = line["class_incremental"][: line["task"] + 1]
+        if None not in seen:
+            found.append((int(line["task"]), sum(seen) / len(seen)))
+    return found
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _with_driver(url: str) -> str:
+    """SQLAlchemy's usual driver for PostgreSQL changes with its version; ours is psycopg2.
+
+    >>> _with_driver("postgresql://host/db")
+    'postgresql+psycopg2://host/db'
+    """
+    return re.sub(r"^postgres(ql)?://", "postgresql+psycopg2://", url)
+
+
+def _without_password(url: str) -> str:
+    """
+    >>> _without_password("postgresql://me:secret@host/db")
+    'postgresql://me:…@host/db'
+    """
+    return re.sub(r"(://[^:/@]*:)[^@]*@", r"\1…@", url)
