@@ -11,12 +11,13 @@ import hashlib
 import io
 import logging
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING
 
 from ..errors import UserError
-from ..types import State
 from .files import write_atomically
+
+if TYPE_CHECKING:
+    from ..types import State
 
 MAGIC = b"liderlab checkpoint\n"
 SCHEMA = 1
@@ -30,6 +31,8 @@ class Damaged(Exception):
 
 
 def pack(state: State) -> bytes:
+    import torch  # not needed to look at a run from the outside
+
     buffer = io.BytesIO()
     torch.save({"schema": SCHEMA, **state}, buffer)
     payload = buffer.getbuffer()
@@ -42,6 +45,8 @@ def unpack(data: bytes) -> State:
     >>> unpack(pack({"step": 3}))["step"]
     3
     """
+    import torch
+
     start = len(MAGIC) + hashlib.sha256().digest_size
     payload = memoryview(data)[start:]
     if data[:start] != MAGIC + hashlib.sha256(payload).digest():

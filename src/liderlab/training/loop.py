@@ -195,6 +195,7 @@ class Loop:
         if self._trained:
             classifier = self.method.classifier(self.network)
             self.evaluation.after_task(classifier, self.stream, task)
+            self.evaluation.remember(classifier, self.stream, self.memory, task)
 
     def _step(self, task: Task, fit: Fit, epoch: float) -> Step:
         return Step(
