@@ -10,7 +10,7 @@ import typer
 from .. import __version__
 from ..errors import RunFailed, UserError
 from ..experiments.interrupt import Stopped
-from . import data, looking, running
+from . import data, looking, report, running, watch
 from .shared import complain
 
 INTERRUPTED = 130
@@ -36,6 +36,8 @@ def _top(
 
 app.add_typer(running.app)
 app.add_typer(looking.app)
+app.add_typer(report.app)
+app.add_typer(watch.app)
 app.add_typer(data.app, name="data")
 
 
