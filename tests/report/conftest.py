@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,15 @@ from liderlab.experiments.run import run
 PATIENCE = 60.0  # seconds: far more than it takes, on machines that do much else
 
 
+AT_3_AND_4 = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+os.dup2(ends[0], 3)
+os.dup2(ends[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""  # where a browser listens and answers
+
+
 class Browser:
     """Chromium without a window, told what to do over its own pipe (no port, no driver)."""
 
@@ -30,10 +40,16 @@ class Browser:
             "--disable-background-networking --disable-component-update --disable-extensions "
             f"--hide-scrollbars --remote-debugging-pipe --user-data-dir={home}"
         ).split()
-        # it listens at file 3 and answers at file 4
-        script = f'exec "$0" "$@" 3<&{read_there} 4>&{write_there}'
         self._process = subprocess.Popen(
-            ["sh", "-c", script, program, *options, "about:blank"],
+            [
+                sys.executable,
+                "-c",
+                AT_3_AND_4,
+                str(read_there),
+                str(write_there),
+                program,
+                *options,
+            ],
             pass_fds=(read_there, write_there),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -102,7 +118,7 @@ class Browser:
     def wait(self, script: str) -> None:
         """Until the expression is true."""
         deadline = time.monotonic() + PATIENCE
-        while not self.run(script):
+        while not self.run(f"Boolean({script})"):
             assert time.monotonic() < deadline, f"never true: {script}"
             time.sleep(0.02)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 MOST = 1_000  # images of one run: nobody looks at more
 SIDE = 64  # pixels of a thumbnail at most
 QUALITIES = (88, 70)
+MARKS = ("poisoned", "edits")
 
 
 def memory_view(memory: Mapping[str, Any], budget: int) -> dict[str, Any] | None:
@@ -24,48 +25,43 @@ def memory_view(memory: Mapping[str, Any], budget: int) -> dict[str, Any] | None
     """
     import torch
 
+    from ..functional.sampling import rank_in_class
+
     data, total = memory["data"], int(memory["filled"])
     if not total or "x" not in data or len(data["x"]) != total:
         return None
     order = torch.argsort(data["task"] * 1_000_000 + data["y"], stable=True)
-    for keep in _ever_fewer(data["y"][order], total):
-        rows = order[keep]
+    rank = rank_in_class(data["y"][order], -torch.arange(total))
+    most = _at_most(rank, MOST)
+    while True:
+        rows = order[rank < most]
         pixels = thumbnails(data["x"][rows])
         columns = max(1, round(len(rows) ** 0.5))
         for picture in encodings(tiled(pixels, columns)):
-            if len(picture) <= budget or len(rows) <= len(data["y"].unique()):
-                marks = {name: data[name][rows].tolist() for name in MARKS if name in data}
-                return {
-                    "picture": picture,
-                    "columns": columns,
-                    "height": pixels.shape[1],
-                    "width": pixels.shape[2],
-                    "total": total,
-                    "label": data["y"][rows].tolist(),
-                    "task": data["task"][rows].tolist(),
-                    **{name: [int(value) for value in values] for name, values in marks.items()},
-                }
-    return None
+            if len(picture) <= budget:
+                break
+        if len(picture) <= budget or most == 1:
+            break
+        most = max(1, min(most - 1, int(most * budget / len(picture))))
+    marks = {name: data[name][rows].int().tolist() for name in MARKS if name in data}
+    return {
+        "picture": picture,
+        "columns": columns,
+        "height": pixels.shape[1],
+        "width": pixels.shape[2],
+        "total": total,
+        "label": data["y"][rows].tolist(),
+        "task": data["task"][rows].tolist(),
+        **marks,
+    }
 
 
-MARKS = ("poisoned", "edits")
-
-
-def _ever_fewer(labels: Tensor, total: int) -> Iterator[Tensor]:
-    """Which rows to show: all, then at most so many per class, down to one."""
-    import torch
-
-    from ..functional.sampling import rank_in_class
-
-    rank = rank_in_class(labels, -torch.arange(total))
+def _at_most(rank: Tensor, images: int) -> int:
+    """How many per class so that there are not more images than that, but one of each."""
     most = int(rank.max()) + 1
-    while most > 1 and int((rank < most).sum()) > MOST:
+    while most > 1 and int((rank < most).sum()) > images:
         most = max(1, int(most * 0.8))
-    while True:
-        yield (rank < most).nonzero()[:, 0]
-        if most == 1:
-            return
-        most = max(1, int(most * 0.7))
+    return most
 
 
 def thumbnails(x: Tensor) -> np.ndarray[Any, Any]:
@@ -109,5 +105,5 @@ def encodings(image: np.ndarray[Any, Any]) -> Iterator[str]:
     ways: list[tuple[str, dict[str, Any]]] = [("png", {}), *lossy]
     for kind, options in ways:
         buffer = BytesIO()
-        picture.save(buffer, format=kind, optimize=True, **options)
+        picture.save(buffer, format=kind, **options)
         yield f"data:image/{kind};base64," + base64.b64encode(buffer.getvalue()).decode()
