@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -34,13 +35,10 @@ def watch(
     if once or not console.is_terminal:
         console.print(view(watched.look(), console.width))
         return
-    with Live(console=console, auto_refresh=False) as live:
+    with Live(console=console, auto_refresh=False) as live, suppress(KeyboardInterrupt):
         while True:
             snapshots = watched.look()
             live.update(view(snapshots, console.width, console.height), refresh=True)
             if snapshots and all(s.record.state == "finished" for s in snapshots):
                 return
-            try:
-                time.sleep(every)
-            except KeyboardInterrupt:
-                return
+            time.sleep(every)

@@ -17,6 +17,7 @@ from .definitions import METRICS
 from .records import SETTINGS, Record
 
 STATE_STYLES = {"finished": "green", "running": "cyan", "stopped": "yellow"}
+TRUTH = {"yes": True, "true": True, "no": False, "false": False}
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "!=": operator.ne,
     "<=": operator.le,
@@ -74,8 +75,12 @@ class Condition:
 
     def _compare(self, found: Any) -> bool:
         relation = COMPARE[self.relation]
+        if self.value == "null":
+            return self.relation == "!="
         if isinstance(found, bool):
-            return relation(found, self.value.lower() in ("yes", "true", "1"))
+            if self.value not in TRUTH:
+                raise UserError(f"{self.field} is yes or no, not {self.value!r}")
+            return relation(found, TRUTH[self.value])
         if isinstance(found, int | float):
             try:
                 return relation(float(found), float(self.value))
