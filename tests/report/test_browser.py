@@ -72,17 +72,17 @@ def test_filters(browser: Any, page: Path) -> None:
     assert browser.texts("#methods tbody th") == ["er-ace + LiDER"]
     assert browser.texts(".count") == ["1 of 5 rows"]
     browser.run("location.hash = 'runs'")
-    browser.wait("document.getElementById('runs')")
-    assert browser.texts("#runs tbody th") == ["er-ace-lider-0", "er-ace-lider-1"]
+    browser.wait("document.getElementById('runs-table')")
+    assert browser.texts("#runs-table tbody th") == ["er-ace-lider-0", "er-ace-lider-1"]
     type_filter(browser, "no such thing")
     assert "Nothing matches" in browser.texts("main")[0]
     type_filter(browser, "")
-    assert len(browser.texts("#runs tbody th")) == 7
+    assert len(browser.texts("#runs-table tbody th")) == 7
 
 
 def test_switching_runs_by_link_list_and_history(browser: Any, page: Path) -> None:
     browser.open(page, "#runs")
-    browser.click("#runs tbody tr:nth-child(2) a")
+    browser.click("#runs-table tbody tr:nth-child(2) a")
     browser.wait("document.querySelector('h2').textContent === 'er-ace-1'")
     browser.click("#next")
     browser.wait("document.querySelector('h2').textContent === 'er-ace-lider-0'")
@@ -155,6 +155,10 @@ def test_charts_answer_to_the_keyboard_and_to_readers(browser: Any, page: Path) 
     browser.press("ArrowRight")
     assert browser.texts("#live")[0].startswith("tasks seen 2: ")
     assert browser.texts("#tip b") == ["tasks seen 2"]
+    browser.resize(500, 900)  # drawn anew, and still where the reader was
+    browser.wait("document.activeElement.viewBox.baseVal.width < 500")
+    browser.press("ArrowRight")
+    assert browser.texts("#live")[0].startswith("tasks seen 3: ")
     label = browser.run("document.querySelector('.chart svg[tabindex]').ariaLabel")
     assert "ends at" in label
     browser.run("document.querySelector('details.data').open = true")
@@ -244,6 +248,12 @@ def test_the_policy_stops_a_script_that_got_in(browser: Any, page: Path) -> None
     assert any("Content Security Policy" in text for text in browser.complaints())
 
 
+def test_a_page_opens_at_its_top(browser: Any, page: Path) -> None:
+    for fragment in ("#runs", "#run-2", "#words"):
+        browser.open(page, fragment, height=300)
+        assert browser.run("scrollY") == 0
+
+
 def test_two_hundred_runs_open(browser: Any, runs: Path, tmp_path: Path) -> None:
     records = [
         Record(record.path, f"{record.name}/{n}", record.state, record.config, record.result)
@@ -252,5 +262,5 @@ def test_two_hundred_runs_open(browser: Any, runs: Path, tmp_path: Path) -> None
     ]
     write_report(records, tmp_path / "x.html", memory=False)
     browser.open(tmp_path / "x.html", "#runs")
-    assert len(browser.texts("#runs tbody th")) == 203
+    assert len(browser.texts("#runs-table tbody th")) == 203
     assert browser.complaints() == []

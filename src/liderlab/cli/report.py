@@ -33,13 +33,22 @@ def report(
     ] = True,
 ) -> None:
     """Write one HTML page about runs, finished or not: it opens offline, in any browser."""
+    from rich.text import Text
+
     from ..report.page import write_report
     from ..report.records import read_all
 
     records, complaints = read_all(runs)
     for complaint in complaints:
         complain(f"left out: {complaint}")
-    write_report(records, out, title=title, memory=memory)
+    with new_console(stderr=True).status("") as status:
+        write_report(
+            records,
+            out,
+            title=title,
+            memory=memory,
+            progress=lambda record: status.update(Text(f"reading {record.name}")),
+        )
     size = out.stat().st_size / 1e6
     new_console().print(
         f"wrote {out}: {len(records)} run{'s' * (len(records) != 1)}, {size:.1f} MB",

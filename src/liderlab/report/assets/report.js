@@ -27,7 +27,7 @@ const s = (tag, attributes, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
 const number = (value, digits = 2) =>
-  value === null || value === undefined ? "–" : value.toFixed(digits).replace("-", "−");
+  value === null || value === undefined ? "–" : value.toFixed(digits).replace(/^-(?=[0.]*$)/u, "").replace("-", "−");
 const signed = (value, digits = 2) => (value > 0 ? "+" : "") + number(value, digits);
 const compact = (value) => {
   if (value === null || value === undefined) return "–";
@@ -287,7 +287,11 @@ const observer = new ResizeObserver((entries) => {
   }
 });
 function watchWidth(box, draw) {
-  box.draw = draw;
+  box.draw = () => {
+    const focused = document.activeElement?.closest(".chart") === box && document.activeElement.matches("svg");
+    draw();
+    if (focused) box.querySelector("svg[role]").focus({ preventScroll: true });
+  };
   draw();
   observer.observe(box);
 }
@@ -330,7 +334,7 @@ function bars(labels, values, title) {
     const height = 210;
     const there = values.filter((v) => v !== null);
     const marks = ticks(Math.min(0, ...there), Math.max(1, ...there), 4);
-    const [low, high] = [Math.min(0, ...there, marks[0]), Math.max(1, ...there)];
+    const [low, high] = [Math.min(0, ...there) * 1.25, Math.max(1, ...there)]; /* room for a number below */
     const X = (i) => 44 + ((i + 0.5) * (width - 54)) / values.length;
     const Y = (v) => 18 + ((high - v) / (high - low)) * (height - 58);
     const thick = Math.min(46, ((width - 54) / values.length) * 0.62);
@@ -402,9 +406,9 @@ function scaleCell(group) {
   return group.changes.length ? explained(badge, `scale ${group.scale}`, group.changes.join("; ")) : badge;
 }
 
+const definedMetrics = () => Object.entries(all.metrics).filter(([metric]) => all.groups.some((g) => g.values[state.setting][metric]));
 function overviewTable(groups) {
-  const defined = Object.entries(all.metrics).filter(([metric]) => all.groups.some((g) => g.values[state.setting][metric]));
-  const metrics = defined.map(([metric, fact]) => ({
+  const metrics = definedMetrics().map(([metric, fact]) => ({
     label: `${fact.label} ${fact.better > 0 ? "↑" : "↓"}`, numeric: true, downFirst: fact.better > 0,
     explain: [`${fact.label}: ${fact.name}`, fact.definition],
     value: (group) => group.values[state.setting][metric]?.mean ?? null,
@@ -494,14 +498,14 @@ function runsPage() {
       { label: "Benchmark", value: (n) => group(n).benchmark, cell: (n) => group(n).benchmark },
       { label: "Buffer", numeric: true, value: (n) => group(n).buffer, cell: (n) => bufferText(group(n)) },
       { label: "Seed", numeric: true, value: (n) => all.runs[n].seed, cell: (n) => String(all.runs[n].seed) },
-      ...Object.entries(all.metrics).map(([metric, fact]) => ({
+      ...definedMetrics().map(([metric, fact]) => ({
         label: `${fact.label} ${fact.better > 0 ? "↑" : "↓"}`, numeric: true, downFirst: fact.better > 0, explain: [`${fact.label}: ${fact.name}`, fact.definition],
         value: (n) => all.runs[n].values[state.setting][metric], cell: (n) => number(all.runs[n].values[state.setting][metric]),
       })),
       { label: "Time", numeric: true, value: (n) => all.runs[n].seconds, cell: (n) => duration(all.runs[n].seconds) },
       { label: "State", value: (n) => all.runs[n].state, cell: (n) => h("span", { class: `badge ${all.runs[n].state}` }, all.runs[n].state) },
     ];
-    body.replaceChildren(rows.length ? card(`Runs, ${SETTINGS[state.setting]}, percent`, { class: "long" }, sortable("runs", "All runs", columns, rows))
+    body.replaceChildren(rows.length ? card(`Runs, ${SETTINGS[state.setting]}, percent`, { class: "long" }, sortable("runs-table", "All runs", columns, rows))
       : card(null, {}, h("p", { class: "empty" }, "Nothing matches the filter.")));
   }
   refresh();
