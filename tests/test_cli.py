@@ -219,6 +219,7 @@ def test_demo(lider, tmp_path: Path) -> None:
     assert code == 0, err
     assert "er-ace + LiDER" in out
     assert (tmp_path / "d/demo.png").is_file()
+    assert "er-ace-lider-seed0" in (tmp_path / "d/report.html").read_text()
     faa = {}
     for name in ("finetune", "er-ace", "er-ace-lider", "joint"):
         result = json.loads((tmp_path / f"d/{name}-seed0/result.json").read_text())

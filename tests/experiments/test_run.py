@@ -85,6 +85,22 @@ def test_metrics_hold_steps_and_tasks(folder: Path) -> None:
     assert [line["step"] for line in steps] == list(range(3, 19, 3))  # log_every is 3
 
 
+def test_accuracy_on_memory_is_in_the_log_and_in_the_result(folder: Path) -> None:
+    lines = RunFolder(folder).metrics()
+    rows = [line["memory_accuracy"] for line in lines if line["kind"] == "task"]
+    assert rows == RunFolder(folder).result()["class_incremental"]["memory_accuracy"]
+    assert all(0 <= value <= 100 for value in rows[-1])
+
+
+def test_progress_is_told_while_it_runs_and_gone_afterwards(tmp_path: Path) -> None:
+    told = []
+    folder = RunFolder(tmp_path)
+    run(make_config(SMALL), tmp_path, listener=lambda *_: told.append(folder.progress()))
+    assert told[0] == {"step": 1, "planned": 18, "seconds": told[0]["seconds"]}
+    assert told[-1]["step"] == 18
+    assert folder.progress() is None
+
+
 def test_config_repeats_the_run_to_the_bit(folder: Path, tmp_path: Path) -> None:
     run(make_config(read_yaml(folder / "config.yaml")), tmp_path / "again")
     first, again = RunFolder(folder), RunFolder(tmp_path / "again")

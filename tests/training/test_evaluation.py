@@ -7,7 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from liderlab.memory import Memory
+from liderlab.memory.policies import Reservoir
 from liderlab.streams.splitting import SplitStream
+from liderlab.training import evaluation as module
 from liderlab.training.evaluation import Evaluation, accuracy, score
 from liderlab.types import Task
 
@@ -150,3 +153,38 @@ def test_state_is_restored_and_independent(
     evaluation.after_task(Guess(1), stream, stream.tasks[1])
     assert math.isnan(again.class_incremental[1, 0])
     assert again.confusion.sum() == 16
+
+
+def filled_memory(stream: SplitStream, tasks: int) -> Memory:
+    """The first five training images of every task so far."""
+    memory = Memory(20, stream.image_shape, {}, Reservoir())
+    for task in stream.tasks[:tasks]:
+        memory.offer(torch.Generator(), **task.train.rows(torch.arange(5)))
+    return memory
+
+
+@pytest.mark.parametrize("most", [5_000, 4])
+def test_accuracy_on_memory_against_a_loop(
+    stream: SplitStream, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_OF_MEMORY", most)
+    evaluation, classifier, now = Evaluation(3), Guess(1), stream.tasks[1]
+    memory = filled_memory(stream, 2)
+    evaluation.remember(classifier, stream, memory, now)
+    rows = memory.rows(torch.arange(0, 10, 1 if most > 10 else 3))
+    for task in (0, 1):
+        mine = rows["task"] == task
+        scores = [classifier(((x / 255 - 0.5) / 0.25)[None])[0].detach() for x in rows["x"][mine]]
+        pairs = [(s, int(y)) for s, y in zip(scores, rows["y"][mine], strict=True)]
+        assert evaluation.on_memory[1, task] == pytest.approx(share(pairs, range(4)))
+    assert evaluation.on_memory[0].isnan().all()
+    assert evaluation.on_memory[1, 2].isnan()
+    summary = evaluation.summary()["class_incremental"]["memory_accuracy"]
+    assert summary[0] == [None] * 3
+    assert summary[1][:2] == evaluation.on_memory[1, :2].tolist()
+
+
+def test_an_empty_memory_has_no_accuracy(stream: SplitStream) -> None:
+    evaluation = Evaluation(3)
+    evaluation.remember(Guess(0), stream, filled_memory(stream, 0), stream.tasks[0])
+    assert evaluation.on_memory.isnan().all()

@@ -10,7 +10,7 @@ import typer
 from .. import __version__
 from ..errors import RunFailed, UserError
 from ..experiments.interrupt import Stopped
-from . import data, looking, running, search, study, sweep, tools
+from . import data, looking, report, running, search, study, sweep, tools, watch
 from .shared import complain
 
 INTERRUPTED = 130
@@ -40,6 +40,8 @@ app.add_typer(sweep.app)
 app.add_typer(search.app)
 app.add_typer(study.app)
 app.add_typer(tools.app)
+app.add_typer(report.app)
+app.add_typer(watch.app)
 app.add_typer(data.app, name="data")
 
 

@@ -355,14 +355,17 @@ def demo(
     from ..experiments.demo import demo_runs
     from ..experiments.run import run as execute
     from ..report.figures import draw_accuracy_matrix, draw_comparison
+    from ..report.page import write_report
     from ..report.progress import ProgressDisplay
+    from ..report.records import read_all
     from ..report.tables import comparison
 
-    runs = list(demo_runs(seeds))
+    runs, folders = list(demo_runs(seeds)), []
     results: dict[str, list[dict[str, Any]]] = {}
     with ProgressDisplay(new_console(stderr=True), len(runs)) as display:
         for label, config in runs:
             folder = out / f"{label.replace(' + ', '-').lower()}-seed{config.seed}"
+            folders.append(folder.name)
             display.begin(f"{label}, seed {config.seed}")
             result = execute(config, folder, existing="replace", listener=display)
             draw_accuracy_matrix(result, folder / "accuracy.png")
@@ -373,7 +376,13 @@ def demo(
     console = new_console()
     console.print(f"{title}: mean ± std", highlight=False)
     console.print(comparison(results))
-    console.print(f"wrote {out}/ (run folders) and {out / 'demo.png'}", soft_wrap=True)
+    records, _ = read_all([out / name for name in folders])
+    write_report(records, out / "report.html", title="The demo: split-digits")
+    console.print(
+        f"wrote {out}/ (run folders), {out / 'demo.png'} and {out / 'report.html'}: open it in a "
+        "browser",
+        soft_wrap=True,
+    )
 
 
 def _class_order(text: str | None) -> Any:

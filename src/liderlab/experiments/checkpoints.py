@@ -12,13 +12,13 @@ import io
 import logging
 import os
 from pathlib import Path
-from typing import IO, Any, cast
-
-import torch
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from ..errors import UserError
-from ..types import State
 from .files import write_atomically
+
+if TYPE_CHECKING:
+    from ..types import State
 
 MAGIC = b"liderlab checkpoint\n"
 SCHEMA = 1
@@ -53,6 +53,8 @@ class _Summing:
 
 def pack_into(file: IO[bytes], state: State) -> None:
     """Straight into the file: a large memory has no room for a second one beside it."""
+    import torch  # not needed to look at a run from the outside
+
     file.write(MAGIC + bytes(hashlib.sha256().digest_size))
     summing = _Summing(file)
     try:
@@ -85,6 +87,8 @@ class _Payload:
 
 def unpack_from(file: IO[bytes]) -> State:
     """The state that was packed, on the CPU; the file is read twice, and held by nobody."""
+    import torch
+
     head = file.read(len(MAGIC) + hashlib.sha256().digest_size)
     payload, total = _Payload(file), hashlib.sha256()
     while part := file.read(1 << 20):

@@ -2,6 +2,7 @@
 
 config.yaml     complete: `lider run --config` repeats the run
 metrics.jsonl   one line per logged step and per task
+progress.json   how far it is, for whoever watches; gone once it has finished
 result.json     the metrics, the configuration, the versions; written last
 checkpoints/    the last two: network, memory, targets, generators, …: everything
 memory/         the images of a memory on disk, which the checkpoints refer to
@@ -18,25 +19,23 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import UserError
-from ..memory.disk import remove_rows
-from ..types import State
 from .checkpoints import Checkpoints, Damaged, pack, unpack
 from .config import RunConfig, read_yaml, stored_config
 from .difference import differences
 from .difference import flat as flat
 from .files import write_atomically
 
-FILES = ("config.yaml", "metrics.jsonl", "result.json", "accuracy.png")
+if TYPE_CHECKING:
+    from ..types import State
+
+FILES = ("config.yaml", "metrics.jsonl", "progress.json", "result.json", "accuracy.png")
 LOCK = ".lock"
 PATIENCE = 2.0  # seconds: a looker's glance takes microseconds, a run takes longer than this
-MAY_CHANGE = {
-    "checkpoint_every",
-    "on_nonfinite",
-    "tracker",
-}  # what came before does not depend on these
+# what came before does not depend on these
+MAY_CHANGE = {"checkpoint_every", "on_nonfinite", "tracker"}
 
 
 class Busy(UserError):
@@ -143,7 +142,10 @@ class RunFolder:
         self.checkpoints.clear()
         for file in self.path.glob("tasks/task-*.pt"):
             file.unlink()
-        remove_rows(self.memory)
+        if self.memory.exists():
+            from ..memory.disk import remove_rows  # torch is not needed to look at a run
+
+            remove_rows(self.memory)
 
     def remove(self) -> None:
         """Take back what was begun; files that are not ours stay, and the folder with them."""
@@ -196,9 +198,23 @@ class RunFolder:
         except (ValueError, TypeError, RecursionError):
             raise UserError(f"{self.path / 'metrics.jsonl'} is damaged: run it again") from None
 
+    def write_progress(self, progress: dict[str, Any]) -> None:
+        """Often and cheaply: worth nothing after a power cut, so the disk need not confirm it."""
+        temporary = self.path / ".progress.json.new"
+        temporary.write_text(json.dumps(progress))
+        temporary.replace(self.path / "progress.json")
+
+    def progress(self) -> dict[str, Any] | None:
+        """What the run last said of itself; None if it has not, or has finished."""
+        try:
+            return dict(json.loads((self.path / "progress.json").read_bytes()))
+        except (OSError, ValueError, TypeError, RecursionError):
+            return None
+
     def write_result(self, result: dict[str, Any]) -> None:
         text = json.dumps(result, indent=1, ensure_ascii=False).encode() + b"\n"
         write_atomically(self.path / "result.json", lambda file: file.write(text))
+        (self.path / "progress.json").unlink(missing_ok=True)
 
     def result(self) -> dict[str, Any]:
         if not self.finished:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ from .shortage import asked_for
 from .trackers import Trackers, check_installed
 
 Listener = Callable[[Run, Event], None]
+TELL_EVERY = 1.0  # seconds between two words of how far it is
 Existing = Literal["refuse", "replace", "resume"]
 
 
@@ -104,6 +106,7 @@ class _Execution:
         self._trackers = Trackers(work.config.tracker, folder.path, told, work.loop.steps)
         self._started = self._saved_at = time.monotonic()
         self._saved_steps = work.loop.steps
+        self._planned, self._told_at = 0, -math.inf
 
     def go(self) -> dict[str, Any]:
         """To the end; whatever stops it, the last checkpoint is whole."""
@@ -156,6 +159,17 @@ class _Execution:
         if line := _line(self._work, event):
             metrics.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
             self._trackers.log(line)
+            metrics.flush()  # somebody may be watching
+        if isinstance(event, TaskDone) or time.monotonic() - self._told_at > TELL_EVERY:
+            self._tell()
+
+    def _tell(self) -> None:
+        loop = self._work.loop
+        self._planned = max(self._planned or loop.planned_steps(), loop.steps)
+        seconds = round(self._elapsed(), 1)
+        progress = {"step": loop.steps, "planned": self._planned, "seconds": seconds}
+        self._folder.write_progress(progress)
+        self._told_at = time.monotonic()
 
     def _due(self) -> bool:
         return self._interval.due(
@@ -190,7 +204,14 @@ def _line(work: Run, event: Event) -> dict[str, Any] | None:
             name: [None if v != v else v for v in getattr(evaluation, name)[index].tolist()]
             for name in ("class_incremental", "task_incremental")
         }
-        return {"kind": "task", "step": work.loop.steps, "task": index, **rows}
+        memory = [None if v != v else v for v in evaluation.on_memory[index].tolist()]
+        return {
+            "kind": "task",
+            "step": work.loop.steps,
+            "task": index,
+            **rows,
+            "memory_accuracy": memory,
+        }
     last_of_epoch = event.batch == event.batches - 1
     if work.loop.steps % work.config.log_every and not last_of_epoch:
         return None

@@ -8,10 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from ..functional import metrics
+from ..memory import Memory
 from ..regularizers.stages import evaluating
-from ..types import State, Stream, Task
+from ..types import Source, State, Stream, Task
 
 BATCH = 256
+MOST_OF_MEMORY = 5_000  # rows are enough to tell how well it is known
 
 
 class Evaluation:
@@ -19,11 +21,14 @@ class Evaluation:
 
     class-incremental: argmax over the classes seen so far, so unseen tasks have no entry.
     task-incremental: argmax over the task's own classes; measured one task ahead, for FWT.
+    on_memory: class-incremental, on the samples in memory against their stored labels. Far above
+    the test accuracy, it says that the network knows its memory by heart.
     """
 
     def __init__(self, tasks: int) -> None:
         self.class_incremental = torch.full((tasks, tasks), torch.nan, dtype=torch.float64)
         self.task_incremental = self.class_incremental.clone()
+        self.on_memory = self.class_incremental.clone()
         self.untrained = torch.full((tasks,), torch.nan, dtype=torch.float64)
         self.confusion = torch.zeros(0, 0, dtype=torch.int64)
 
@@ -47,6 +52,18 @@ class Evaluation:
                 pairs = torch.bincount(y * classes + predicted, minlength=classes**2)
                 self.confusion += pairs.reshape(classes, classes)
 
+    def remember(self, classifier: nn.Module, stream: Stream, memory: Memory, now: Task) -> None:
+        """Row `now` of `on_memory`: accuracy on the samples of each task; NaN where it has none."""
+        index = torch.arange(0, len(memory), -(-len(memory) // MOST_OF_MEMORY) or 1)
+        if not len(index):
+            return
+        scores, y = score_rows(classifier, stream, memory, index)
+        task_of = memory.data["task"][index].cpu()
+        for task in stream.tasks[: now.index + 1]:
+            rows = task_of == task.index
+            seen = range(now.classes.stop)
+            self.on_memory[now.index, task.index] = accuracy(scores[rows], y[rows], seen)
+
     def summary(self) -> dict[str, dict[str, object]]:
         """All metrics of both settings, null where they are not defined."""
         return {
@@ -54,6 +71,7 @@ class Evaluation:
                 **_metrics(self.class_incremental),
                 "fwt": None,  # an unseen task's classes are never predicted
                 "confusion_matrix": self.confusion.tolist(),
+                "memory_accuracy": _matrix(self.on_memory),
             },
             "task_incremental": {
                 **_metrics(self.task_incremental),
@@ -70,18 +88,24 @@ class Evaluation:
 
 
 def score(classifier: nn.Module, stream: Stream, task: Task) -> tuple[Tensor, Tensor]:
-    """Scores (n, classes) of a task's test images, and their labels (n,): float32, batch by batch.
+    """Scores (n, classes) of a task's test images, and their labels (n,)."""
+    return score_rows(classifier, stream, task.test, torch.arange(len(task.test)))
 
-    The device is waited for once, at the end."""
+
+def score_rows(
+    classifier: nn.Module, stream: Stream, data: Source, index: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Scores (n, classes) of these rows of any images, and their labels (n,): float32, batch by
+    batch. The device is waited for once, at the end."""
     device = next(classifier.parameters(), torch.zeros(())).device
     normalise = stream.transform.sample(1, None)
     scores, labels = [], []
     with evaluating(classifier), torch.inference_mode():
-        for index in torch.arange(len(task.test)).split(BATCH):
-            rows = task.test.rows(index)
+        for part in index.split(BATCH):
+            rows = data.rows(part)
             scores.append(classifier(normalise(rows["x"].to(device, non_blocking=True))))
             labels.append(rows["y"])
-    return torch.cat(scores).cpu(), torch.cat(labels)
+    return torch.cat(scores).cpu(), torch.cat(labels).cpu()
 
 
 def accuracy(scores: Tensor, y: Tensor, classes: Sequence[int]) -> float:
@@ -96,8 +120,12 @@ def _metrics(matrix: Tensor) -> dict[str, object]:
         "ff": _number(metrics.final_forgetting(matrix)),
         "bwt": _number(metrics.backward_transfer(matrix)),
         "aia": _number(metrics.average_incremental_accuracy(matrix)),
-        "accuracy_matrix": [[_number(value) for value in row] for row in matrix.tolist()],
+        "accuracy_matrix": _matrix(matrix),
     }
+
+
+def _matrix(matrix: Tensor) -> list[list[float | None]]:
+    return [[_number(value) for value in row] for row in matrix.tolist()]
 
 
 def _number(value: float) -> float | None:

@@ -215,6 +215,7 @@ class Loop:
                 self._evaluate_untrained(task)
             classifier = self.method.classifier(self.network)
             self.evaluation.after_task(classifier, self.stream, task)
+            self.evaluation.remember(classifier, self.stream, self.memory, task)
             self.evaluating[task.index] = time.monotonic() - started
 
     def _evaluate_untrained(self, now: Task) -> None:

@@ -1,0 +1,104 @@
+"""Commands that look at several runs: report, runs, compare."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .shared import JsonOption, complain, new_console
+
+app = typer.Typer()
+
+RunsArgument = Annotated[
+    list[Path],
+    typer.Argument(help="Runs' folders, or folders that hold some.", show_default=False),
+]
+SideArgument = Annotated[
+    Path, typer.Argument(help="A run's folder, or one that holds its seeds.", show_default=False)
+]
+
+
+@app.command(epilog="Example: lider report runs -o report.html")
+def report(
+    runs: RunsArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path(
+        "report.html"
+    ),
+    title: Annotated[str, typer.Option(help="Its heading.")] = "Continual-learning report",
+    memory: Annotated[
+        bool, typer.Option(help="Show the images in the runs' memories (reads checkpoints).")
+    ] = True,
+) -> None:
+    """Write one HTML page about runs, finished or not: it opens offline, in any browser."""
+    from rich.text import Text
+
+    from ..report.page import write_report
+    from ..report.records import read_all
+
+    records, complaints = read_all(runs)
+    for complaint in complaints:
+        complain(f"left out: {complaint}")
+    with new_console(stderr=True).status("") as status:
+        write_report(
+            records,
+            out,
+            title=title,
+            memory=memory,
+            progress=lambda record: status.update(Text(f"reading {record.name}")),
+        )
+    size = out.stat().st_size / 1e6
+    new_console().print(
+        f"wrote {out}: {len(records)} run{'s' * (len(records) != 1)}, {size:.1f} MB",
+        soft_wrap=True,
+        highlight=False,
+        markup=False,
+    )
+
+
+@app.command(
+    epilog="Example: lider runs --where method=er-ace --where lider=yes --where 'faa>70' runs",
+)
+def runs(
+    folder: Annotated[Path, typer.Argument(help="Where to look, at any depth.")] = Path("runs"),
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only runs for which this holds, repeatable: field=value, also != < <= > >=. "
+            "Fields: name, method, benchmark, backbone, buffer, seed, scale, state, lider, "
+            "any metric, or any field of the configuration (training.lr)."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List runs: what they are, how far, and how good."""
+    from ..report.listing import Condition, facts, listing, select
+    from ..report.records import read_all
+
+    conditions = [Condition.parse(text) for text in where or []]
+    records, complaints = read_all([folder])
+    chosen = select(records, conditions)
+    for complaint in complaints:
+        complain(f"left out: {complaint}")
+    if as_json:
+        print(json.dumps([facts(record) for record in chosen], indent=1, ensure_ascii=False))
+    elif chosen:
+        new_console().print(listing(chosen))
+    else:
+        print("no run matches")
+
+
+@app.command(epilog="Example: lider compare runs/er-ace runs/er-ace-lider")
+def compare(a: SideArgument, b: SideArgument, as_json: JsonOption = False) -> None:
+    """Compare two runs, or two folders of them seed by seed: settings, metrics, differences."""
+    from ..report.side_by_side import Comparison, comparison_tables
+
+    comparison = Comparison.of(a, b)
+    if as_json:
+        print(json.dumps(comparison.as_tree(), indent=1, ensure_ascii=False))
+        return
+    console = new_console()
+    for part in comparison_tables(comparison):
+        console.print(part)
