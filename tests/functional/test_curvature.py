@@ -117,6 +117,47 @@ def test_diagonal_of_some_parameters_is_their_part_of_the_whole(
     assert diagonal_fisher(network, {}, x, y, CLASSES) == {}
 
 
+class Odd(nn.Module):
+    """What cannot be written out: a shared weight, a layer that runs twice, a bare parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.grouped = nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2, padding_mode="circular")
+        self.deep = nn.Conv2d(6, 6, 3, padding=1, groups=6, bias=False)
+        self.twice = nn.Linear(6, 6)
+        self.scale = nn.Parameter(torch.ones(6))
+        self.first, self.second = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.second.weight = self.first.weight
+        self.unused = nn.Linear(2, 2)
+        self.fc = nn.Linear(6, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.deep(self.grouped(x)).relu_().flatten(2).mT
+        x = self.second(self.first(self.twice(self.twice(x)).tanh()).tanh() * self.scale)
+        return self.fc(x.mean(1))
+
+
+@pytest.mark.parametrize("cache", [1, 2**19])
+def test_diagonal_where_gradients_cannot_all_be_written_out(
+    generator: torch.Generator, monkeypatch: pytest.MonkeyPatch, cache: int
+) -> None:
+    monkeypatch.setattr(curvature, "CACHE", cache)
+    network = randomise(Odd(), generator)
+    x, y = rows(5, (4, 6, 6), generator)
+    parameters = dict(network.named_parameters())
+    squares = diagonal_fisher(network, parameters, x, y, CLASSES)
+    assert list(squares) == list(parameters)
+    for name, parameter in parameters.items():
+        expected = torch.zeros_like(parameter)
+        for i in range(5):
+            loss = F.cross_entropy(network(x[i : i + 1]), y[i : i + 1])
+            (gradient,) = torch.autograd.grad(
+                loss, parameter, materialize_grads=True, allow_unused=True
+            )
+            expected += gradient.square()
+        torch.testing.assert_close(squares[name], expected, rtol=1e-8, atol=1e-14)
+
+
 def test_curvature_leaves_the_network_alone(generator: torch.Generator) -> None:
     network, (x, y) = conv_net(generator), rows(5, (2, 5, 5), generator)
     before = {name: value.clone() for name, value in network.state_dict().items()}

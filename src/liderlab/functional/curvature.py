@@ -10,6 +10,7 @@ add up. They do not change the network; put it into eval mode first: a row's gra
 only where no BatchNorm mixes it with its neighbours.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -27,11 +28,17 @@ inputs). Written out in the order of weight.flatten(), its part of F is G ⊗ A.
 ROWS, ELEMENTS = 64, 2**26
 """Per-row gradients held at once: at most this many rows, and this many numbers (256 MB)."""
 
+CACHE = 2**19
+"""As many numbers are squared and added up while they are still in the processor's cache (2 MB)."""
+
 
 def diagonal_fisher(
     network: nn.Module, parameters: Mapping[str, Tensor], x: Tensor, y: Tensor, classes: int
 ) -> dict[str, Tensor]:
-    """Σ_i (∂log p(y_i|x_i)/∂θ)² for each of these parameters of the network, in chunks of rows.
+    """Σ_i (∂log p(y_i|x_i)/∂θ)² for each of these parameters of the network.
+
+    For linear layers, convolutions and BatchNorm by one backward pass for all rows together
+    (`squared_gradients`); for any other parameter, or one that is shared, by `vmap`, row by row.
 
     x: (n, …), y: (n,) below `classes` → the shapes of the parameters, by their names.
 
@@ -41,7 +48,70 @@ def diagonal_fisher(
     >>> bool((squares["weight"][:, 0] / squares["bias"]).isclose(x.square()).all())
     True
     """
+    layers = _explicit_layers(network, parameters)
+    signals = layer_signals(network, layers, x, y, classes) if layers else {}
+    squares: dict[str, Tensor] = {}
+    for name, passes in signals.items():
+        if len(passes) == 1:  # the gradients of a layer that runs twice add up before they square
+            found = squared_gradients(layers[name], *passes[0])
+            prefix = f"{name}." if name else ""
+            squares |= {prefix + own: square for own, square in found.items()}
+    missing = {name: value for name, value in parameters.items() if name not in squares}
+    squares |= _row_by_row(network, missing, x, y, classes)
+    return {name: squares[name] for name in parameters}
 
+
+def _explicit_layers(network: nn.Module, parameters: Mapping[str, Tensor]) -> dict[str, nn.Module]:
+    """Layers whose gradients can be written out, and whose parameters are nobody else's."""
+    owners = Counter(
+        id(p) for module in network.modules() for p in module.parameters(recurse=False)
+    )
+    return {
+        name: module
+        for name, module in network.named_modules()
+        if type(module) in (nn.Linear, nn.Conv2d)
+        or (type(module) is nn.BatchNorm2d and not module.training and module.track_running_stats)
+        if all(owners[id(p)] == 1 for p in module.parameters())
+        if any(f"{name}.{own}".lstrip(".") in parameters for own, _ in module.named_parameters())
+    }
+
+
+def squared_gradients(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Tensor]:
+    """Σ_i (∂ℓ_i/∂θ)² of a layer's parameters, by name.
+
+    layer: `Linear`, `Conv2d`, or `BatchNorm2d` in eval mode. inputs: (n, …) that it was given,
+    gradients: (n, …) of the rows' losses ℓ_i by its output.
+    """
+    if isinstance(layer, nn.BatchNorm2d):
+        mean, variance = cast(Tensor, layer.running_mean), cast(Tensor, layer.running_var)
+        deviation = (variance + layer.eps).rsqrt()[:, None]
+        standard = (inputs.flatten(2) - mean[:, None]) * deviation
+        weight = (standard * gradients.flatten(2)).sum(2).square().sum(0)
+        bias = gradients.flatten(2).sum(2).square().sum(0)
+    else:
+        groups = layer.groups if isinstance(layer, nn.Conv2d) else 1
+        a, g = _rows_and_positions(layer, inputs, gradients)
+        weight = _squared_products(g, a, groups).reshape(cast(Tensor, layer.weight).shape)
+        bias = g.sum(1).square().sum(0)
+    named = {"weight": weight, "bias": bias}
+    return {name: named[name] for name, _ in layer.named_parameters()}
+
+
+def _squared_products(g: Tensor, a: Tensor, groups: int) -> Tensor:
+    """Σ_i (Σ_t g_it a_itᵀ)², group by group: (n, T, outputs), (n, T, inputs) → (outputs, …)."""
+    if a.shape[1] == 1 and groups == 1:  # one position: the square of a product of numbers
+        return g[:, 0].square().mT @ a[:, 0].square()
+    g, a = (rows.unflatten(2, (groups, -1)).transpose(1, 2) for rows in (g, a))
+    total = g.new_zeros(groups, g.shape[3], a.shape[3])
+    rows = max(1, CACHE // total.numel())
+    for g_part, a_part in zip(g.split(rows), a.split(rows), strict=True):
+        total += (g_part.mT @ a_part).square_().sum(0)
+    return total.flatten(0, 1)
+
+
+def _row_by_row(
+    network: nn.Module, parameters: Mapping[str, Tensor], x: Tensor, y: Tensor, classes: int
+) -> dict[str, Tensor]:
     def loss(theta: dict[str, Tensor], row: Tensor, label: Tensor) -> Tensor:
         logits = functional_call(network, theta, (row[None],))
         return F.cross_entropy(logits[:, :classes], label[None])
@@ -81,14 +151,25 @@ def kronecker_factors(
     >>> [factor.shape for factor in kronecker_factors(layer, {"fc": layer}, x, y, 3)["fc"]]
     [torch.Size([3, 3]), torch.Size([3, 3])]
     """
-    inputs: dict[str, Tensor] = {}
-    outputs: dict[str, Tensor] = {}
+    signals = layer_signals(network, layers, x, y, classes)
+    for name, passes in signals.items():
+        if len(passes) > 1:
+            raise RuntimeError(f"Layer {name!r} ran twice in one pass: its weights are shared.")
+    return {name: layer_factors(layers[name], *passes[0]) for name, passes in signals.items()}
+
+
+def layer_signals(
+    network: nn.Module, layers: Mapping[str, nn.Module], x: Tensor, y: Tensor, classes: int
+) -> dict[str, list[tuple[Tensor, Tensor]]]:
+    """What each layer that runs was given, and Σ_i ℓ_i's gradient by what it gave: every time.
+
+    As rows do not mix, the gradient's row i is that of ℓ_i = −log p(y_i|x_i) alone.
+    """
+    heard: list[tuple[str, Tensor, Tensor]] = []
 
     def listen(name: str) -> Any:
         def hook(module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
-            if name in inputs:
-                raise RuntimeError(f"Layer {name!r} ran twice in one pass: its weights are shared.")
-            inputs[name], outputs[name] = args[0].detach(), output
+            heard.append((name, args[0].detach(), output))
             return output.clone()  # what follows may work in place
 
         return hook
@@ -100,11 +181,12 @@ def kronecker_factors(
     finally:
         for handle in handles:
             handle.remove()
-    gradients = torch.autograd.grad(loss, list(outputs.values()), materialize_grads=True)
-    return {
-        name: layer_factors(layers[name], inputs[name], gradient)
-        for name, gradient in zip(outputs, gradients, strict=True)
-    }
+    outputs = [output for _, _, output in heard]
+    gradients = torch.autograd.grad(loss, outputs, materialize_grads=True)
+    signals: dict[str, list[tuple[Tensor, Tensor]]] = {}
+    for (name, inputs, _), gradient in zip(heard, gradients, strict=True):
+        signals.setdefault(name, []).append((inputs, gradient))
+    return signals
 
 
 def layer_factors(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> Factors:
@@ -117,16 +199,22 @@ def layer_factors(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> Factor
 
     layer: `Linear` or `Conv2d`. inputs: (n, …) that it was given, gradients: (n, …) by its output.
     """
-    if isinstance(layer, nn.Conv2d):
-        a, g = _patches(layer, inputs).mT, gradients.flatten(2).mT
-    else:
-        a, g = inputs, gradients
-    a, g = (rows.reshape(len(inputs), -1, rows.shape[-1]) for rows in (a, g))
+    a, g = _rows_and_positions(layer, inputs, gradients)
     if _bias(layer) is not None:
         a = torch.cat([a, a.new_ones(*a.shape[:2], 1)], 2)
     positions = a.shape[1]
     a, g = a.flatten(0, 1), g.flatten(0, 1)
     return a.mT @ a, g.mT @ g / positions
+
+
+def _rows_and_positions(
+    layer: nn.Module, inputs: Tensor, gradients: Tensor
+) -> tuple[Tensor, Tensor]:
+    """a: (n, T, inputs) and g: (n, T, outputs) of a linear layer or a convolution."""
+    if isinstance(layer, nn.Conv2d):
+        inputs, gradients = _patches(layer, inputs).mT, gradients.flatten(2).mT
+    a, g = (rows.reshape(len(rows), -1, rows.shape[-1]) for rows in (inputs, gradients))
+    return a, g
 
 
 def _patches(layer: nn.Conv2d, inputs: Tensor) -> Tensor:

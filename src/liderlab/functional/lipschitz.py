@@ -24,15 +24,25 @@ import math
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from ..errors import unknown
+from .coupling import EPS, batch_coupling, inverse_norm, spatial_coupling
+from .singular import power_iteration, top_singular_value, top_vectors
+
+__all__ = [
+    "EPS",
+    "Reading",
+    "batch_lipschitz",
+    "power_iteration",
+    "read",
+    "spatial_lipschitz",
+    "top_singular_value",
+    "top_vectors",
+    "unit",
+]
 
 Reading = Literal["singular", "eigenvalue"]
-
-EPS = torch.finfo(torch.float32).eps
-"""What the authors add to every norm; vectors shorter than this count as zero."""
 
 
 def unit(features: Tensor, dim: int) -> Tensor:
@@ -46,7 +56,7 @@ def unit(features: Tensor, dim: int) -> Tensor:
     """
     features = _precise(features)
     norm = torch.linalg.vector_norm(features, dim=dim, keepdim=True)
-    return features * ((norm > EPS) / (norm + EPS))
+    return features * inverse_norm(norm)
 
 
 def spatial_lipschitz(
@@ -84,10 +94,9 @@ def spatial_lipschitz(
             "The spatial estimate needs more than one position: for two 1x1 maps it is constantly "
             'one. Choose earlier stages, or estimator="batch".'
         )
-    a = unit(earlier, dim=1)
-    b = unit(_pool_channels(_precise(later), earlier.shape[1]), dim=1)
-    a, b = _pool_to_smaller(a, b)
-    return read(top_singular_value(a.flatten(2), b.flatten(2), iterations, tol), reading)
+    with torch.autocast(earlier.device.type, enabled=False):  # it would halve the precision
+        sigma = spatial_coupling(_precise(earlier), _precise(later), iterations, tol)
+    return read(sigma, reading)
 
 
 def batch_lipschitz(
@@ -116,75 +125,13 @@ def batch_lipschitz(
         )
     if len(earlier) < 2:
         raise ValueError("The batch estimate needs at least two samples: for one it is always one.")
-    a, b = unit(earlier.flatten(1), dim=1), unit(later.flatten(1), dim=1)
-    sigma = top_singular_value(a.mT, b.mT, iterations, tol)
-    return read(sigma if divide else sigma * len(a), reading)
-
-
-def top_singular_value(
-    a: Tensor, b: Tensor, iterations: int | None = 10, tol: float = 1e-6
-) -> Tensor:
-    """σ₁(A Bᵀ / N), differentiable once: (…, P, N), (…, Q, N) → (…)."""
-    with torch.autocast(a.device.type, enabled=False):  # it would halve the products' precision
-        with torch.no_grad():
-            u, v = top_vectors(a, b, iterations, tol)
-        return ((a.mT @ u) * (b.mT @ v)).sum((-2, -1)) / a.shape[-1]
-
-
-def top_vectors(a: Tensor, b: Tensor, iterations: int | None, tol: float) -> tuple[Tensor, Tensor]:
-    """The left and right singular vectors that belong to σ₁(A Bᵀ): (…, P, 1), (…, Q, 1)."""
-    if iterations is None:
-        return _exact_vectors(a, b)
-    positions = a.shape[-1]
-    if positions < min(a.shape[-2], b.shape[-2]):
-        # Mᵀ M (B q) ∝ B (AᵀA)(BᵀB) q: iterate on the N x N side, where the matrices are small.
-        q = power_iteration((a.mT @ a) @ (b.mT @ b), iterations, tol)
-        v = _direction(b @ q)
-        return _direction(a @ (b.mT @ v)), v
-    m = a @ b.mT
-    if m.shape[-2] < m.shape[-1]:
-        u = power_iteration(m @ m.mT, iterations, tol)
-        return u, _direction(m.mT @ u)
-    v = power_iteration(m.mT @ m, iterations, tol)
-    return _direction(m @ v), v
-
-
-def power_iteration(matrix: Tensor, iterations: int, tol: float = 0.0) -> Tensor:
-    """The leading eigenvector of (…, n, n) matrices with non-negative spectrum: (…, n, 1).
-
-    Starts from a fixed vector without symmetry, so that the result depends on nothing but the
-    matrix. With tol > 0 it stops once the root of no eigenvalue moved by more than tol of itself;
-    not on accelerators, where looking would cost more than it saves.
-    """
-    n = matrix.shape[-1]
-    start = 1 + 0.5 * torch.cos(torch.arange(1, n + 1, dtype=matrix.dtype, device=matrix.device))
-    vector = _direction(start.reshape(n, 1)).expand(*matrix.shape[:-1], 1)
-    value = matrix.new_zeros(())
-    for _ in range(iterations):
-        image = matrix @ vector
-        norm = torch.linalg.vector_norm(image, dim=-2, keepdim=True)
-        vector = image / norm.clamp_min(torch.finfo(matrix.dtype).tiny)
-        if tol > 0 and matrix.device.type == "cpu":
-            if bool(((norm - value).abs() <= 2 * tol * norm).all()):
-                break
-            value = norm
-    return vector
+    with torch.autocast(earlier.device.type, enabled=False):  # it would halve the precision
+        sigma = batch_coupling(_precise(earlier), _precise(later), iterations, tol)
+    return read(sigma if divide else sigma * len(earlier), reading)
 
 
 def _precise(features: Tensor) -> Tensor:
     return features if features.dtype == torch.float64 else features.float()
-
-
-def _direction(columns: Tensor) -> Tensor:
-    norm = torch.linalg.vector_norm(columns, dim=-2, keepdim=True)
-    return columns / norm.clamp_min(torch.finfo(columns.dtype).tiny)
-
-
-def _exact_vectors(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """By QR of both factors and an SVD of the small core R_a R_bᵀ."""
-    (qa, ra), (qb, rb) = torch.linalg.qr(a), torch.linalg.qr(b)
-    u, _, vh = torch.linalg.svd(ra @ rb.mT)
-    return qa @ u[..., :1], qb @ vh.mT[..., :1]
 
 
 def _as_maps(features: Tensor, beside: Tensor) -> Tensor:
@@ -204,26 +151,6 @@ def _as_maps(features: Tensor, beside: Tensor) -> Tensor:
         )
     h, w = times * across, times * along
     return features[:, tokens - h * w :].mT.reshape(len(features), -1, h, w)
-
-
-def _pool_channels(features: Tensor, channels: int) -> Tensor:
-    """(n, D, h, w) → (n, C, h, w): neighbouring channels averaged (or repeated, if C > D)."""
-    n, d, h, w = features.shape
-    if d == channels:
-        return features
-    if d % channels == 0:  # equal groups: a mean over a view, far cheaper than the pooling kernel
-        return features.unflatten(1, (channels, d // channels)).mean(2)
-    pooled = F.adaptive_avg_pool1d(features.flatten(2).mT, channels)
-    return pooled.mT.reshape(n, channels, h, w)
-
-
-def _pool_to_smaller(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    size = (min(a.shape[2], b.shape[2]), min(a.shape[3], b.shape[3]))
-    return _pool_to(a, size), _pool_to(b, size)
-
-
-def _pool_to(features: Tensor, size: tuple[int, int]) -> Tensor:
-    return features if features.shape[2:] == size else F.adaptive_avg_pool2d(features, size)
 
 
 def read(sigma: Tensor, reading: Reading) -> Tensor:
