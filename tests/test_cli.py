@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from PIL import Image
 
 SMALL = ["run", "--benchmark", "synthetic", "--width", "8", "--epochs", "1", "--buffer", "20"]
@@ -257,6 +258,23 @@ def test_an_interrupted_command_says_how_to_go_on(
     assert process.returncode == code, err
     assert err.splitlines()[-1].startswith("lider: stopped: everything is saved; go on with: lider")
     assert "Traceback" not in err
+
+
+def test_no_answer_to_a_question_is_one_line(lider, tmp_path: Path, monkeypatch) -> None:
+    def no_answer(question: str) -> bool:
+        raise typer.Abort
+
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x/config.yaml").touch()
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr(typer, "confirm", no_answer)
+    assert lider("run", "--out", "x") == (130, "", "lider: interrupted\n")
+
+
+def test_what_the_disk_refuses_is_one_line(lider, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code, _, err = lider("verify-resume", "--keep", "file/x")
+    assert (code, err) == (1, "lider: file/x: Not a directory\n")
 
 
 @pytest.mark.parametrize(

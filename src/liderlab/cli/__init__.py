@@ -53,6 +53,9 @@ def main() -> None:
         code = app(standalone_mode=False)
         if code == INTERRUPTED:  # a second Ctrl-C, or one outside a run
             complain("interrupted")
+    except typer.Abort:  # Ctrl-C or Ctrl-D instead of an answer
+        complain("interrupted")
+        code = INTERRUPTED
     except Stopped as stopped:
         complain(str(stopped))
         code = stopped.exit_code
