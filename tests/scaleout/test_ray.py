@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -50,6 +52,7 @@ class Cluster:
 
     def __init__(self, log: Path) -> None:
         self._log = log
+        self.folder = Path(tempfile.mkdtemp(prefix="ray-"))  # short: there will be sockets in it
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -64,10 +67,8 @@ class Cluster:
         else:
             host, port = self.address.split(":")
             arguments += ["--head", f"--node-ip-address={host}", f"--port={port}"]
-            arguments += [
-                "--include-dashboard=false",
-                f"--system-config={json.dumps(QUICK_TO_NOTICE)}",
-            ]
+            arguments += ["--include-dashboard=false", f"--temp-dir={self.folder}"]
+            arguments += [f"--system-config={json.dumps(QUICK_TO_NOTICE)}"]
         with self._log.open("ab") as log:
             command = [sys.executable, "-m", "ray.scripts.scripts", "start", *arguments]
             environment = {**os.environ, **self.environment}
@@ -93,6 +94,7 @@ def cluster(tmp_path: Path, wait_until: Callable[..., Any]) -> Iterator[Cluster]
         for node in reversed(cluster.nodes):
             if node.poll() is None:
                 kill_all(node)
+        shutil.rmtree(cluster.folder, ignore_errors=True)
 
 
 def running_below(node: subprocess.Popen[str], folders: list[RunFolder]) -> RunFolder | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -72,7 +74,7 @@ class SweepDisplay:
         if state == "done":
             result = RunFolder(folder).result()
             return f"FAA {result['class_incremental']['faa']:.2f} %, {result['seconds']:.1f} s"
-        return f"see {folder / 'error.json'}" if state == "failed" else ""
+        return _error(folder / "error.json") if state == "failed" else ""
 
     def _table(self) -> Group:
         """What runs, and then what ended last, as far as there is room."""
@@ -109,6 +111,14 @@ class SweepDisplay:
         plan, seconds = self._plans[name], time.monotonic() - self._since[name]
         done = _tasks_done(RunFolder(plan.folder))
         return f"task {done + 1}/{plan.config.benchmark.tasks or '?'}, {_duration(seconds)}"
+
+
+def _error(file: Path) -> str:
+    """What a failed run left behind; where to look if that cannot be read."""
+    try:
+        return str(json.loads(file.read_bytes())["error"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return f"see {file}"
 
 
 def _tasks_done(folder: RunFolder) -> int:

@@ -33,7 +33,7 @@ class RayEngine:
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         try:
             self._ray.init(
-                address,
+                address or "local",  # without a word Ray would join whatever it finds traces of
                 include_dashboard=None if address else False,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
