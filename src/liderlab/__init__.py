@@ -35,13 +35,15 @@ _HOMES = {
     "RunConfig": "liderlab.experiments.config",
 }
 
-__all__ = ["__version__", *_HOMES]
+__all__ = ["__version__", "analysis", *_HOMES]
 
 if TYPE_CHECKING:
     from liderlab.regularizers.lider import LiDER as LiDER
 
 
 def __getattr__(name: str) -> Any:
+    if name == "analysis":
+        return import_module("liderlab.analysis")
     if name not in _HOMES:
         raise AttributeError(f"module 'liderlab' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -1,5 +1,7 @@
 """The local estimate against Jacobians written out, in float64: value and gradient."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -70,7 +72,7 @@ def test_few_iterations_never_exceed_the_truth_and_approach_it():
         for count in (1, 3, 10, 40)
     ]
     assert all((error > -1e-9).all() for error in errors)
-    assert all((b <= a + 1e-9).all() for a, b in zip(errors[:-1], errors[1:], strict=True))
+    assert all((b <= a + 1e-9).all() for a, b in pairwise(errors))
     assert errors[-1].max() < 0.01 * truth.max()
 
 

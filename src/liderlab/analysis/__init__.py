@@ -48,15 +48,34 @@ __all__ = [*_HOMES, "plots"]
 
 if TYPE_CHECKING:
     from . import plots as plots
-    from .attacks import Robustness, fgsm, pgd, robustness
-    from .bounds import LipschitzBound, LipschitzConstants, lipschitz_bound, lipschitz_constants
-    from .efficiency import Measured, Throughput, measure_in_child, peak_memory, throughput
-    from .guessing import GuessingGame, found_in, guessing_game
-    from .pixels import Pixels
-    from .sharpness import HessianSpectrum, hessian_spectrum
-    from .surface import DecisionSurface, SurfaceHistory, decision_surface, follow_decision_surface
-    from .toy import ToyBoundaries, toy_boundaries, toy_tasks
-    from .weight_noise import WeightPerturbation, weight_perturbation
+    from .attacks import Robustness as Robustness
+    from .attacks import fgsm as fgsm
+    from .attacks import pgd as pgd
+    from .attacks import robustness as robustness
+    from .bounds import LipschitzBound as LipschitzBound
+    from .bounds import LipschitzConstants as LipschitzConstants
+    from .bounds import lipschitz_bound as lipschitz_bound
+    from .bounds import lipschitz_constants as lipschitz_constants
+    from .efficiency import Measured as Measured
+    from .efficiency import Throughput as Throughput
+    from .efficiency import measure_in_child as measure_in_child
+    from .efficiency import peak_memory as peak_memory
+    from .efficiency import throughput as throughput
+    from .guessing import GuessingGame as GuessingGame
+    from .guessing import found_in as found_in
+    from .guessing import guessing_game as guessing_game
+    from .pixels import Pixels as Pixels
+    from .sharpness import HessianSpectrum as HessianSpectrum
+    from .sharpness import hessian_spectrum as hessian_spectrum
+    from .surface import DecisionSurface as DecisionSurface
+    from .surface import SurfaceHistory as SurfaceHistory
+    from .surface import decision_surface as decision_surface
+    from .surface import follow_decision_surface as follow_decision_surface
+    from .toy import ToyBoundaries as ToyBoundaries
+    from .toy import toy_boundaries as toy_boundaries
+    from .toy import toy_tasks as toy_tasks
+    from .weight_noise import WeightPerturbation as WeightPerturbation
+    from .weight_noise import weight_perturbation as weight_perturbation
 
 
 def __getattr__(name: str) -> Any:

@@ -161,7 +161,7 @@ def draw_lipschitz_bound(results: Mapping[str, LipschitzBound]) -> Figure:
     axes = figure.subplots()
     for number, (label, bound) in enumerate(results.items()):
         values = np.array(list(bound.norms.values()))
-        text = f"{label} (10^{bound.log10:.1f})"
+        text = f"{label} ($10^{{{bound.log10:.1f}}}$)"
         _line(axes, number, np.arange(len(values)), values[None], text)
     axes.set_xticks(range(len(longest.norms)), list(longest.norms), rotation=60, ha="right")
     axes.tick_params(axis="x", labelsize=7)
@@ -216,7 +216,7 @@ def draw_efficiency(
 
 
 def draw_toy(results: Mapping[str, ToyBoundaries]) -> Figure:
-    """The plane's regions after each task (columns), for each label (rows), and what memory holds."""
+    """The plane's regions after each task (columns), by label (rows), and what memory holds."""
     tasks = max(len(result.regions) for result in results.values())
     figure = new_figure(1.0 + 2.5 * tasks, 0.7 + 2.5 * len(results))
     panels = figure.subplots(len(results), tasks, squeeze=False, sharex=True, sharey=True)
@@ -261,14 +261,14 @@ def _surface(axes: Axes, surface: DecisionSurface, reach: float) -> Any:
         surface.height,
         origin="lower",
         extent=box,
-        cmap="PuOr_r",
+        cmap="cividis",
         vmin=-reach,
         vmax=reach,
         interpolation="nearest",
     )
     if surface.height.min() < 0 < surface.height.max():
         axes.contour(steps, steps, surface.height, levels=[0], colors="black", linestyles="--")
-    axes.plot(0, 0, marker="+", color="black")
+    axes.plot(0, 0, marker="o", ms=4, mfc="white", mec="black")
     return image
 
 

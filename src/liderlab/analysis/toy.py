@@ -77,8 +77,8 @@ def toy_tasks(
 def toy_boundaries(
     *,
     lider: bool,
-    alpha: float = 0.01,
-    beta: float = 0.03,
+    alpha: float = 0.1,
+    beta: float = 0.5,
     estimator: Literal["batch", "jacobian"] = "jacobian",
     tasks: int = 3,
     memory_size: int = 24,
@@ -91,7 +91,8 @@ def toy_boundaries(
     """Experience replay on `toy_tasks`, with or without LiDER; the same seed draws the same points.
 
     alpha, beta, estimator: LiDER's. memory_size: points in memory (a reservoir). steps: of plain
-    SGD per task, on 32 points of the task and 32 of memory. grid: places on each axis.
+    SGD per task, on 32 points of the task and 32 of memory. noise: of the points; the more, the
+    more the memory's points differ from their kind. grid: places on each axis.
     """
     data, held_out = (toy_tasks(tasks, noise=noise, seed=s) for s in (seed, seed + 1000))
     generator = torch.Generator().manual_seed(seed)

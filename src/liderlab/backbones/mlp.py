@@ -6,7 +6,7 @@ from torch import Tensor, nn
 class MLP(nn.Module):
     """Two hidden layers of `width` units with ReLU.
 
-    Its maps have no positions: regularise it with LiDER's `batch` estimator.
+    Its maps have no positions: regularise it with LiDER's `batch` or `jacobian` estimator.
     """
 
     def __init__(

@@ -39,7 +39,7 @@ def hessian_product(loss: Loss, parameters: Mapping[str, Tensor]) -> Product:
     tensor([12., 48.])
     """
     point = {name: value.detach() for name, value in parameters.items()}
-    _, pull = vjp(grad(loss), point)
+    pull = vjp(grad(loss), point)[1]
     return lambda vector: flatten(pull(unflatten(vector, point))[0])  # H is its own transpose
 
 

@@ -38,7 +38,7 @@ def operator_norm(
     3.0
     """
     zeros = torch.zeros(shape) if like is None else like.new_zeros(shape)
-    _, transpose = vjp(apply, zeros)
+    transpose = vjp(apply, zeros)[1]
 
     def square(vector: Tensor) -> Tensor:
         with torch.no_grad():

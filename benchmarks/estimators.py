@@ -1,0 +1,90 @@
+"""What do LiDER's estimators cost? Prints the table of docs/methods/lider.md.
+
+    python benchmarks/estimators.py
+
+One training step on 32 replayed images of 32x32 (forward, backward, SGD), ResNet18 of width 16 and
+a small vision transformer, one thread; medians of processor time, without
+LiDER and with each of its estimators.
+"""
+
+from time import process_time
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from liderlab import LiDER
+from liderlab.analysis import throughput
+from liderlab.backbones.resnet import resnet18
+
+IMAGES = torch.randn(32, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+LABELS = torch.arange(32) % 10
+
+
+class ViT(nn.Module):
+    """Four encoder layers of width 96 on patches of 4x4."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, 96, 4, stride=4)
+        self.place = nn.Parameter(0.02 * torch.randn(1, 64, 96))
+        self.blocks = nn.ModuleList(
+            nn.TransformerEncoderLayer(96, 4, 192, 0.0, "gelu", batch_first=True, norm_first=True)
+            for _ in range(4)
+        )
+        self.head = nn.Linear(96, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = self.patches(x).flatten(2).mT + self.place
+        for block in self.blocks:
+            tokens = block(tokens)
+        return self.head(tokens.mean(1))
+
+
+def seconds_per_step(model: nn.Module, options: dict[str, object] | None) -> float:
+    stages = None if hasattr(model, "taps") else ["patches", *(f"blocks.{i}" for i in range(4))]
+    lider = LiDER(model, stages, 0.01, 0.01, **options) if options is not None else None
+    groups = [] if lider is None else lider.param_groups()
+    optimizer = torch.optim.SGD([{"params": model.parameters()}, *groups], lr=1e-3)
+
+    def step() -> None:
+        if lider is None:
+            loss = F.cross_entropy(model(IMAGES), LABELS)
+        else:
+            with lider.watch():
+                logits = model(IMAGES)
+            loss = F.cross_entropy(logits, LABELS) + lider.penalty()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return (
+        32
+        / throughput(step, samples=32, warmup=1, repeats=5, clock=process_time).samples_per_second
+    )
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    chosen: dict[str, dict[str, object] | None] = {
+        "no LiDER": None,
+        "spatial": {"estimator": "spatial"},
+        "batch": {"estimator": "batch"},
+        "jacobian, 1 iteration": {"estimator": "jacobian", "iterations": 1},
+        "jacobian, 3 iterations": {"estimator": "jacobian", "iterations": 3},
+        "jacobian, 10 iterations": {"estimator": "jacobian", "tol": 0.0},
+    }
+    print("| step on 32 images | ResNet18, width 16 | ViT, 4 blocks of 96 |\n|---|---:|---:|")
+    plain: dict[int, float] = {}
+    for name, options in chosen.items():
+        cells = []
+        for column, model in enumerate((resnet18(10, (3, 32, 32), width=16), ViT())):
+            seconds = seconds_per_step(model, options)
+            plain.setdefault(column, seconds)
+            cells.append(f"{1000 * seconds:.0f} ms ({seconds / plain[column]:.1f}x)")
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
