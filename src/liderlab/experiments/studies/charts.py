@@ -82,7 +82,8 @@ def accuracy_bars(
         panel.set_title(_title(here[0]), fontsize=10)
     for spare in panels:
         spare.set_visible(False)
-    figure.axes[0].set_ylabel(f"{metric.upper()} (%)")
+    for first_of_row in figure.axes[::across]:
+        first_of_row.set_ylabel(f"{metric.upper()} (%)")
     _legend_below(figure)
     return figure
 

@@ -178,8 +178,8 @@ def _notes(study: Study, request: Request, failed: dict[str, str]) -> list[str]:
         small += "chosen so that effects show: it proves that things run, nothing about methods)"
         notes.append(
             f"Stand-in: run on {instead}{small if request.smoke else ''} with a network and "
-            "learning rate of its own and a tenth of the buffer, not on the paper's benchmarks: the "
-            "paper's numbers stand beside ours for orientation and cannot be compared with them."
+            "learning rate of its own and a tenth of the buffer, not on the paper's benchmarks. "
+            "The paper's numbers stand beside ours for orientation and cannot be compared."
         )
     elif request.scale != "paper" and study.settings:
         notes.append(
