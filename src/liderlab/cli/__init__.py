@@ -10,7 +10,7 @@ import typer
 from .. import __version__
 from ..errors import RunFailed, UserError
 from ..experiments.interrupt import Stopped
-from . import data, looking, running
+from . import bench, data, looking, running
 from .shared import complain
 
 INTERRUPTED = 130
@@ -36,6 +36,7 @@ def _top(
 
 app.add_typer(running.app)
 app.add_typer(looking.app)
+app.add_typer(bench.app)
 app.add_typer(data.app, name="data")
 
 

@@ -12,11 +12,13 @@ from typing import IO, Any, Literal
 
 import numpy
 import torch
+import torch.utils.deterministic
 
 from .. import __version__
 from ..errors import RunFailed, UserError
 from ..training.learner import NotFinite
 from ..training.loop import Event, Loop, TaskDone
+from .allocator import keep_freed_memory
 from .build import Run, build, completed
 from .config import Interval, RunConfig
 from .folder import RunFolder
@@ -41,6 +43,7 @@ def run(
     """
     config = completed(config)
     torch.set_num_threads(config.threads or torch.get_num_threads())
+    keep_freed_memory()
     work = build(config)  # before the folder: bad input leaves nothing behind
     folder = RunFolder(out)
     if folder.taken and existing == "refuse":
@@ -52,19 +55,23 @@ def run(
                 return folder.result()
         else:
             folder.begin(config)
-        with _deterministic(bool(config.deterministic)):
+        with deterministic(bool(config.deterministic)):
             return _Execution(work, folder, listener).go()
 
 
 @contextmanager
-def _deterministic(wanted: bool) -> Iterator[None]:
+def deterministic(wanted: bool) -> Iterator[None]:
     """Let torch refuse, rather than run, what may differ from time to time."""
     before = torch.are_deterministic_algorithms_enabled()
+    settings: Any = torch.utils.deterministic
+    filled = settings.fill_uninitialized_memory
     torch.use_deterministic_algorithms(wanted)
+    settings.fill_uninitialized_memory = False  # a pass over every new tensor; nobody reads it
     try:
         yield
     finally:
         torch.use_deterministic_algorithms(before)
+        settings.fill_uninitialized_memory = filled
 
 
 class _Execution:
@@ -108,7 +115,7 @@ class _Execution:
         return result
 
     def _log(self, event: Event, metrics: IO[bytes]) -> None:
-        if line := _line(self._work, event):
+        if line := metrics_line(self._work, event):
             metrics.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
 
     def _due(self) -> bool:
@@ -127,7 +134,7 @@ class _Execution:
         return self._seconds + time.monotonic() - self._started
 
 
-def _line(work: Run, event: Event) -> dict[str, Any] | None:
+def metrics_line(work: Run, event: Event) -> dict[str, Any] | None:
     """What metrics.jsonl says about an event; nothing for most steps."""
     if isinstance(event, TaskDone):
         index, evaluation = event.task.index, event.evaluation
