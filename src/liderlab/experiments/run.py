@@ -13,11 +13,13 @@ from typing import IO, Any, Literal
 
 import numpy
 import torch
+import torch.utils.deterministic
 
 from .. import __version__
 from ..errors import RunFailed, UserError
 from ..training.learner import NotFinite
 from ..training.loop import Event, Loop, TaskDone
+from .allocator import keep_freed_memory
 from .build import Run, build, completed
 from .config import Interval, RunConfig
 from .folder import RunFolder
@@ -51,6 +53,7 @@ def run(
     check_installed(config.tracker)
     config = completed(config)
     torch.set_num_threads(config.threads or torch.get_num_threads())
+    keep_freed_memory()
     work = build(config, folder.memory)  # writes nothing yet: bad input leaves nothing behind
     with folder.lock():
         if existing == "resume" and folder.begun:
@@ -63,7 +66,7 @@ def run(
             folder.begin(config)
         if on_start:
             on_start(work)
-        with _taken_back(folder), _deterministic(bool(config.deterministic)):
+        with _taken_back(folder), deterministic(bool(config.deterministic)):
             return _Execution(work, folder, listener).go()
 
 
@@ -79,14 +82,18 @@ def _taken_back(folder: RunFolder) -> Iterator[None]:
 
 
 @contextmanager
-def _deterministic(wanted: bool) -> Iterator[None]:
+def deterministic(wanted: bool) -> Iterator[None]:
     """Let torch refuse, rather than run, what may differ from time to time."""
     before = torch.are_deterministic_algorithms_enabled()
+    settings: Any = torch.utils.deterministic
+    filled = settings.fill_uninitialized_memory
     torch.use_deterministic_algorithms(wanted)
+    settings.fill_uninitialized_memory = False  # a pass over every new tensor; nobody reads it
     try:
         yield
     finally:
         torch.use_deterministic_algorithms(before)
+        settings.fill_uninitialized_memory = filled
 
 
 class _Execution:
@@ -156,7 +163,7 @@ class _Execution:
         return result
 
     def _log(self, event: Event, metrics: IO[bytes]) -> None:
-        if line := _line(self._work, event):
+        if line := metrics_line(self._work, event):
             metrics.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
             self._trackers.log(line)
             metrics.flush()  # somebody may be watching
@@ -196,7 +203,7 @@ class _Execution:
         return self._seconds + time.monotonic() - self._started
 
 
-def _line(work: Run, event: Event) -> dict[str, Any] | None:
+def metrics_line(work: Run, event: Event) -> dict[str, Any] | None:
     """What metrics.jsonl says about an event; nothing for most steps."""
     if isinstance(event, TaskDone):
         index, evaluation = event.task.index, event.evaluation

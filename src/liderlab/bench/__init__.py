@@ -1,0 +1,1 @@
+"""How fast it is: contestants side by side, ratios of their times."""

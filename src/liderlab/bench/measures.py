@@ -1,0 +1,165 @@
+"""What `lider bench` measures, and how good it has to be."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from ..errors import unknown
+from ..experiments.allocator import keep_freed_memory
+from ..experiments.run import versions
+from . import contestants
+from .contestants import Action
+from .race import Clock, Ratio, race
+
+
+@dataclass(frozen=True)
+class Claim:
+    """above/below is at most, or at least, a limit; None: only reported."""
+
+    text: str
+    above: str
+    below: str
+    most: float | None = None
+    least: float | None = None
+
+    def met(self, ratio: float) -> bool | None:
+        if self.most is None and self.least is None:
+            return None
+        return (self.most is None or ratio <= self.most) and (
+            self.least is None or ratio >= self.least
+        )
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Contestants of one race and what is claimed of them."""
+
+    summary: str
+    make: Callable[[bool], dict[str, Action]]
+    claims: Sequence[Claim]
+    rounds: int = 11
+
+
+def _steps(
+    backbone: str, width: int, side: int, *names: str
+) -> Callable[[bool], dict[str, Action]]:
+    """quick: a network and images so small that only the course of things is checked."""
+
+    def make(quick: bool) -> dict[str, Action]:
+        size: dict[str, Any] = {"backbone": backbone, "width": width, "side": side}
+        size |= {"width": 8, "side": 16 if side == 32 else 32, "batch": 4} if quick else {}
+        return {name: _step(name, size) for name in names}
+
+    return make
+
+
+def _step(name: str, size: dict[str, Any]) -> Action:
+    lider: dict[str, dict[str, Any] | None] = {
+        "spatial": {},
+        "batch": {"estimator": "batch"},
+        "fresh": {"draw": "fresh"},
+    }
+    work = contestants.prepared(**size, lider=lider.get(name))
+    if name == "bare":
+        return contestants.bare_step(work, size.get("batch", 64))
+    return contestants.product_step(work)
+
+
+def _lider_claims(most: float) -> list[Claim]:
+    return [
+        Claim("LiDER, spatial form", "spatial", "without", most=most),
+        Claim("LiDER, batch form", "batch", "without", most=most),
+    ]
+
+
+MEASURES = {
+    "resnet18-64": Measure(
+        "er-ace step, ResNet18 of width 64, 32x32, batch 64 + 64",
+        _steps("resnet18", 64, 32, "without", "spatial", "batch", "fresh", "bare"),
+        [
+            *_lider_claims(1.05),
+            Claim("--lider-draw fresh against LiDER", "fresh", "spatial", least=1.8),
+            Claim("whole step against bare loop", "without", "bare", most=1.03),
+        ],
+        rounds=7,
+    ),
+    "resnet18-16": Measure(
+        "er-ace step, ResNet18 of width 16, 32x32, batch 64 + 64",
+        _steps("resnet18", 16, 32, "without", "spatial", "batch", "bare"),
+        [*_lider_claims(1.12), Claim("whole step against bare loop", "without", "bare", most=1.10)],
+        rounds=21,
+    ),
+    "efficientnet-b2": Measure(
+        "er-ace step, EfficientNet-B2, 84x84, batch 64 + 64",
+        _steps("efficientnet-b2", 32, 84, "without", "spatial", "batch"),
+        _lider_claims(1.10),
+        rounds=7,
+    ),
+    "curvature": Measure(
+        "curvature of 64 rows, small convnet, 8x8",
+        lambda quick: contestants.curvature(4 if quick else 64),
+        [
+            Claim("oEWC: row by row against at once", "row by row", "oewc", least=10),
+            Claim("oLAP's factors against a training pass", "olap", "forward+backward"),
+        ],
+        rounds=21,
+    ),
+    "herding": Measure(
+        "20 exemplars of 500 rows, 512 features",
+        lambda quick: contestants.herding(),
+        [Claim("herding against its matrix products", "herding", "products")],
+        rounds=21,
+    ),
+}
+
+
+def measure(name: str, *, quick: bool = False, clock: Clock = "wall") -> dict[str, Any]:
+    """The times of one measure's contestants and the ratios it is about."""
+    if name not in MEASURES:
+        raise unknown("measure", name, MEASURES)
+    chosen = MEASURES[name]
+    rounds = 2 if quick else chosen.rounds
+    times = race(chosen.make(quick), rounds, clock)
+    ratios = []
+    for claim in chosen.claims:
+        ratio = Ratio.of(times[claim.above], times[claim.below])
+        met = None if quick else claim.met(ratio.value)
+        ratios.append({**asdict(claim), **asdict(ratio), "met": met})
+    return {
+        "name": name,
+        "summary": chosen.summary,
+        "rounds": rounds,
+        "milliseconds": {k: round(1000 * median(v), 3) for k, v in times.items()},
+        "ratios": ratios,
+    }
+
+
+def machine(threads: int | None) -> dict[str, Any]:
+    """Sets the process up as a run's, and says where it runs."""
+    torch.set_num_threads(threads or torch.get_num_threads())
+    kept = keep_freed_memory()
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "keeps_freed_memory": kept,
+        **versions(),
+    }
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(models, platform.processor() or platform.machine())
+
+
+def load() -> float | None:
+    """How many processes want to run, on average of the last minute; one of them is this one."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None

@@ -1,0 +1,56 @@
+"""Contestants take turns, so that whatever slows the machine down slows all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median, quantiles
+from typing import Literal
+
+Clock = Literal["wall", "cpu"]
+CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
+Times = dict[str, list[float]]
+
+
+def race(
+    contestants: Mapping[str, Callable[[], object]], rounds: int, clock: Clock = "wall"
+) -> Times:
+    """Seconds of each contestant in each round; one round before the first is not counted.
+
+    clock: "cpu" counts the processor time of all threads, which neighbours on a busy machine
+    disturb least.
+
+    >>> times = race({"a": lambda: None, "b": lambda: None}, rounds=3)
+    >>> {name: len(seconds) for name, seconds in times.items()}
+    {'a': 3, 'b': 3}
+    """
+    now, names = CLOCKS[clock], list(contestants)
+    times: Times = {name: [] for name in names}
+    for number in range(rounds + 1):
+        for name in names if number % 2 else names[::-1]:  # nobody always goes first
+            start = now()
+            contestants[name]()
+            times[name].append(now() - start)
+    return {name: seconds[1:] for name, seconds in times.items()}
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The median of the rounds' ratios, and the middle half of them."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, above: list[float], below: list[float]) -> Ratio:
+        """
+        >>> Ratio.of([2.0, 2.2, 9.0], [1.0, 1.0, 3.0])
+        Ratio(value=2.2, low=2.1, high=2.6)
+        """
+        ratios = [a / b for a, b in zip(above, below, strict=True)]
+        if len(ratios) == 1:
+            return cls(ratios[0], ratios[0], ratios[0])
+        low, _, high = quantiles(ratios, n=4, method="inclusive")
+        return cls(median(ratios), low, high)

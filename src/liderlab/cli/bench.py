@@ -1,0 +1,136 @@
+"""`lider bench`: how fast it is here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import UserError, unknown
+from .shared import JsonOption, new_console
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+app = typer.Typer()
+CLOCKS = ("wall", "cpu")
+
+
+@app.command(epilog="Example: lider bench resnet18-16 --threads 2 --out bench.json")
+def bench(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="resnet18-64, resnet18-16, efficientnet-b2, curvature, herding; all by default.",
+            show_default=False,
+        ),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads.")] = None,
+    clock: Annotated[
+        str, typer.Option(help="wall, or cpu: processor time, for machines with neighbours.")
+    ] = "wall",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Tiny sizes: whether it works, not how fast it is.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write JSON here, and do not measure again what is there already."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Measure all of it again.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure the cost of LiDER, of the loop around the network, and of the curvature regularisers.
+
+    Contestants take turns; ratios are medians over the rounds, with the middle half of them.
+    """
+    if clock not in CLOCKS:
+        raise unknown("clock", clock, CLOCKS)
+    from ..bench.measures import MEASURES, load, machine, measure
+
+    chosen = list(names or MEASURES)
+    for name in chosen:
+        if name not in MEASURES:
+            raise unknown("measure", name, MEASURES)
+    where = {**machine(threads), "clock": clock, "quick": quick}
+    report = {"machine": where, "measures": {} if force else _earlier(out, where)}
+    for name in chosen:
+        if name not in report["measures"]:
+            if not as_json:
+                print(f"measuring {name}: {MEASURES[name].summary}", flush=True)
+            before = load()
+            found = measure(name, quick=quick, clock="cpu" if clock == "cpu" else "wall")
+            report["measures"][name] = {**found, "load": [before, load()]}
+            _write(out, report)
+    if as_json:
+        print(json.dumps(report, indent=1, ensure_ascii=False))
+        return
+    console = new_console()
+    console.print(_table([report["measures"][name] for name in chosen]))
+    console.print(_where(where), highlight=False, soft_wrap=True)
+
+
+def _earlier(out: Path | None, where: dict[str, Any]) -> dict[str, Any]:
+    """What an earlier, perhaps interrupted, call has measured under the same conditions."""
+    if out is None or not out.exists():
+        return {}
+    try:
+        report = json.loads(out.read_text(encoding="utf-8"))
+        same = report["machine"] == where
+        measures = dict(report["measures"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{out} is no report of lider bench: choose another --out") from None
+    if not same:
+        raise UserError(
+            f"{out} was measured under other conditions: choose another --out, or --force"
+        )
+    return measures
+
+
+def _write(out: Path | None, report: dict[str, Any]) -> None:
+    from ..experiments.files import write_atomically
+
+    if out is not None:
+        text = json.dumps(report, indent=1, ensure_ascii=False)
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(out, lambda file: file.write(f"{text}\n".encode()))
+        except OSError as error:
+            raise UserError(f"cannot write {out}: {error.strerror or error}") from None
+
+
+def _table(measures: list[dict[str, Any]]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("measure", "ratio of", "ms", "ratio", "middle half", "limit", ""):
+        numeric = column in ("ms", "ratio", "middle half", "limit")
+        table.add_column(column, justify="right" if numeric else "left")
+    for found in measures:
+        times = found["milliseconds"]
+        for i, row in enumerate(found["ratios"]):
+            limit = "–"
+            if row["most"] is not None:
+                limit = f"≤ {row['most']:.2f}"
+            elif row["least"] is not None:
+                limit = f"≥ {row['least']:.1f}"
+            met = {None: "", True: "met", False: "MISSED"}[row["met"]]
+            table.add_row(
+                found["name"] if i == 0 else "",
+                row["text"],
+                f"{times[row['above']]:.1f} / {times[row['below']]:.1f}",
+                f"{row['value']:.3f}",
+                f"{row['low']:.3f} … {row['high']:.3f}",
+                limit,
+                met,
+            )
+    return table
+
+
+def _where(where: dict[str, Any]) -> str:
+    return (
+        f"{where['processor']}, {where['cores']} cores, {where['threads']} thread(s), "
+        f"{where['clock']} clock; torch {where['torch']}, Python {where['python']}, "
+        f"liderlab {where['liderlab']}; {where['platform']}"
+    )
