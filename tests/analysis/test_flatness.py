@@ -63,12 +63,12 @@ def test_hessian_spectrum_is_the_dense_one_in_any_batches(batch):
 
     dense = torch.autograd.functional.hessian(loss, flatten(parameters))
     result = hessian_spectrum(
-        model, x, y, k=3, trace_samples=300, classes=range(3), batch=batch, tol=1e-10
+        model, x, y, k=3, trace_samples=80, classes=range(3), batch=batch, tol=1e-10
     )
     truth = torch.linalg.eigvalsh(dense).flip(0)
     assert result.eigenvalues.tolist() == pytest.approx(truth[:3].tolist(), rel=1e-6)
     assert abs(result.trace - float(dense.trace())) < 4 * result.trace_error
-    assert result.trace_error < 0.1 * abs(result.trace)
+    assert result.trace_error < 0.2 * abs(result.trace)
     assert result.parameters == len(dense)
 
 

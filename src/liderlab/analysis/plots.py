@@ -267,7 +267,7 @@ def _surface(axes: Axes, surface: DecisionSurface, reach: float) -> Any:
         interpolation="nearest",
     )
     if surface.height.min() < 0 < surface.height.max():
-        axes.contour(steps, steps, surface.height, levels=[0], colors="black", linestyles="--")
+        axes.contour(steps, steps, surface.height, levels=[0], colors="white", linestyles="--")
     axes.plot(0, 0, marker="o", ms=4, mfc="white", mec="black")
     return image
 
