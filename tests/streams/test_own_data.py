@@ -126,7 +126,7 @@ def test_one_flag(
     [
         (lambda p: folder(2), "say which folder: --benchmark folder:PATH"),
         (lambda p: folder(2, path=str(p / "no")), "no is not a folder"),
-        (lambda p: folder(2, path=str(p), size=2), "at least 4 pixels, but got 2"),
+        (lambda p: folder(2, path=str(p), size=2), "size ≥ 4 and ≤ 10000, but got 2"),
         (lambda p: folder(2, path=str(p / "ant")), "has no class folders"),
         (lambda p: folder(5, path=str(p), size=8), "1…4 tasks, not 5"),
     ],
