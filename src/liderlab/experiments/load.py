@@ -89,8 +89,10 @@ def as_pixels(images: Any, image_shape: tuple[int, int, int]) -> Tensor:
         return from_array(images, image_shape)
     parts = [torch.zeros(0, *image_shape, dtype=torch.uint8)]
     for image in images:
-        is_array = isinstance(image, (Tensor, np.ndarray))
-        parts.append((from_array if is_array else read_image)(image, image_shape).cpu())
+        if isinstance(image, (Tensor, np.ndarray)):
+            parts.append(from_array(image, image_shape).cpu())
+        else:
+            parts.append(read_image(image, image_shape)[None])
     return torch.cat(parts)
 
 
@@ -125,7 +127,7 @@ def from_array(images: Any, image_shape: tuple[int, int, int]) -> Tensor:
 
 
 def read_image(image: Any, image_shape: tuple[int, int, int]) -> Tensor:
-    """A file or Pillow image, in the colours and the size that the network knows: (1, C, H, W)."""
+    """A file or Pillow image, in the colours and the size that the network knows: (C, H, W)."""
     from PIL import Image
 
     channels, height, width = image_shape
@@ -135,5 +137,4 @@ def read_image(image: Any, image_shape: tuple[int, int, int]) -> Tensor:
     except (OSError, ValueError, TypeError, AttributeError, Image.DecompressionBombError):
         what = image if isinstance(image, (str, Path)) else f"an object of {type(image).__name__}"
         raise UserError(f"cannot read {what} as an image") from None
-    pixels = torch.from_numpy(np.array(picture)).reshape(1, height, width, channels)
-    return pixels.permute(0, 3, 1, 2)
+    return torch.from_numpy(np.array(picture)).reshape(height, width, channels).permute(2, 0, 1)
