@@ -96,7 +96,7 @@ class _Execution:
             ) from None
 
     def _go(self) -> dict[str, Any]:
-        with self._folder.open_metrics(self._logged) as metrics, stop_requests() as request:
+        with stop_requests() as request, self._folder.open_metrics(self._logged) as metrics:
             for event in self._work.loop:
                 self._log(event, metrics)
                 if self._listener:
