@@ -142,9 +142,9 @@ class _Execution:
 
     def _go(self) -> dict[str, Any]:
         with (
+            stop_requests() as request,
             self._folder.open_metrics(self._logged) as metrics,
             self._trackers,
-            stop_requests() as request,
         ):
             for event in self._work.loop:
                 self._log(event, metrics)

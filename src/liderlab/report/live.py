@@ -207,7 +207,7 @@ def _curves(snapshot: Snapshot, width: int) -> Iterator[tuple[Text, Text, str]]:
 def clock(seconds: float | None) -> str:
     """
     >>> clock(65), clock(7300), clock(None)
-    ('1:05', '2h02m', '?')
+    ('1:05', '2h01m', '?')
     """
     if seconds is None:
         return "?"
