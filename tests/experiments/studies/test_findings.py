@@ -134,7 +134,7 @@ def test_noise_in_the_weights_hurts(conducted: Study) -> None:
     for label in {row["label"] for row in study.findings.rows}:
         found = rows(study, label=label)
         assert [row["sigma"] for row in found] == sorted(row["sigma"] for row in found)
-        assert found[-1]["loss"] > found[0]["loss"] + 1
+        assert found[-1]["loss"] > 1.2 * found[0]["loss"]
         assert found[-1]["accuracy"] < found[0]["accuracy"]
 
 

@@ -19,8 +19,8 @@ SETTINGS = ("cifar10",)
 BUFFER = 500
 ADDITIONS: tuple[Addition, ...] = ("", "lider")
 GROUPS = {"memory": "rehearsed", "others": "not rehearsed"}
-SAMPLES = {"smoke": 12, "cpu": 32, "paper": 100}
-POINTS = {"smoke": 11, "cpu": 21, "paper": 41}
+SAMPLES = {"smoke": 8, "cpu": 32, "paper": 100}
+POINTS = {"smoke": 7, "cpu": 21, "paper": 41}
 EXTENT = 0.1  # of a pixel's range from black to white
 COLUMNS = [
     Column("run on", ("benchmark",)),

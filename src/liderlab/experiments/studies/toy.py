@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LABELS = {"rehearsal": False, "rehearsal + LiDER": True}
-STEPS = {"smoke": 150, "cpu": 400, "paper": 400}
+STEPS = {"smoke": 100, "cpu": 400, "paper": 400}
 GRID = {"smoke": 61, "cpu": 121, "paper": 241}
 COLUMNS = [
     Column("method", ("label",)),
