@@ -94,13 +94,14 @@ class Concat:
             start += len(source)
         back = torch.cat(places).argsort()
         names = set.intersection(*(set(part) for part in parts))
-        return {name: _joined([part[name] for part in parts])[back] for name in sorted(names)}
+        return {name: _joined([part[name] for part in parts], back) for name in sorted(names)}
 
 
-def _joined(parts: Sequence[Tensor]) -> Tensor:
-    """One after the other, on the device that any of them is on, if not all are on the host."""
+def _joined(parts: Sequence[Tensor], order: Tensor) -> Tensor:
+    """One after the other, then in that order; on the device that any of them is on."""
     device = max((part.device for part in parts), key=lambda device: device.type != "cpu")
-    return torch.cat([part.to(device, non_blocking=True) for part in parts])
+    whole = torch.cat([part.to(device, non_blocking=True) for part in parts])
+    return whole[order.to(device, non_blocking=True)]
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ class Step:
     def task_of(self) -> Tensor:
         """(classes,) the task of every class."""
         tasks = [task.index for task in self._stream.tasks for _ in task.classes]
-        return torch.tensor(tasks, device=self._device)
+        return torch.tensor(tasks).to(self._device, non_blocking=True)
 
     def generator(self, name: str) -> torch.Generator:
         return self._generators(name)
