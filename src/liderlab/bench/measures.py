@@ -24,7 +24,6 @@ from .race import Clock, Ratio, race
 class Claim:
     """above/below is at most, or at least, a limit; None: only reported."""
 
-    text: str
     above: str
     below: str
     most: float | None = None
@@ -40,7 +39,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Measure:
-    """Contestants of one race and what is claimed of them."""
+    """Contestants of one race and what is claimed of them.
+
+    Of the steps: `without` LiDER, with its `spatial` or `batch` form, with `--lider-draw fresh`,
+    and the `bare` loop of forward and backward passes and SGD. Of the curvature: the Fisher
+    diagonal `row by row` and as `oewc` takes it, `olap`'s factors, one `forward+backward` pass.
+    """
 
     summary: str
     make: Callable[[bool], dict[str, Action]]
@@ -75,8 +79,8 @@ def _step(name: str, size: dict[str, Any]) -> Action:
 
 def _lider_claims(most: float) -> list[Claim]:
     return [
-        Claim("LiDER, spatial form", "spatial", "without", most=most),
-        Claim("LiDER, batch form", "batch", "without", most=most),
+        Claim("spatial", "without", most=most),
+        Claim("batch", "without", most=most),
     ]
 
 
@@ -86,15 +90,15 @@ MEASURES = {
         _steps("resnet18", 64, 32, "without", "spatial", "batch", "fresh", "bare"),
         [
             *_lider_claims(1.05),
-            Claim("--lider-draw fresh against LiDER", "fresh", "spatial", least=1.8),
-            Claim("whole step against bare loop", "without", "bare", most=1.03),
+            Claim("fresh", "spatial", least=1.8),
+            Claim("without", "bare", most=1.03),
         ],
         rounds=7,
     ),
     "resnet18-16": Measure(
         "er-ace step, ResNet18 of width 16, 32x32, batch 64 + 64",
         _steps("resnet18", 16, 32, "without", "spatial", "batch", "bare"),
-        [*_lider_claims(1.12), Claim("whole step against bare loop", "without", "bare", most=1.10)],
+        [*_lider_claims(1.12), Claim("without", "bare", most=1.10)],
         rounds=21,
     ),
     "efficientnet-b2": Measure(
@@ -107,15 +111,15 @@ MEASURES = {
         "curvature of 64 rows, small convnet, 8x8",
         lambda quick: contestants.curvature(4 if quick else 64),
         [
-            Claim("oEWC: row by row against at once", "row by row", "oewc", least=10),
-            Claim("oLAP's factors against a training pass", "olap", "forward+backward"),
+            Claim("row by row", "oewc", least=10),
+            Claim("olap", "forward+backward"),
         ],
         rounds=21,
     ),
     "herding": Measure(
         "20 exemplars of 500 rows, 512 features",
         lambda quick: contestants.herding(),
-        [Claim("herding against its matrix products", "herding", "products")],
+        [Claim("herding", "products")],
         rounds=21,
     ),
 }

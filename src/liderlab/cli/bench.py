@@ -57,8 +57,7 @@ def bench(
     report = {"machine": where, "measures": {} if force else _earlier(out, where)}
     for name in chosen:
         if name not in report["measures"]:
-            if not as_json:
-                print(f"measuring {name}: {MEASURES[name].summary}", flush=True)
+            new_console(stderr=True).print(f"measuring {name}", highlight=False)
             before = load()
             found = measure(name, quick=quick, clock="cpu" if clock == "cpu" else "wall")
             report["measures"][name] = {**found, "load": [before, load()]}
@@ -67,7 +66,8 @@ def bench(
         print(json.dumps(report, indent=1, ensure_ascii=False))
         return
     console = new_console()
-    console.print(_table([report["measures"][name] for name in chosen]))
+    for name in chosen:
+        console.print(_table(report["measures"][name]))
     console.print(_where(where), highlight=False, soft_wrap=True)
 
 
@@ -100,32 +100,32 @@ def _write(out: Path | None, report: dict[str, Any]) -> None:
             raise UserError(f"cannot write {out}: {error.strerror or error}") from None
 
 
-def _table(measures: list[dict[str, Any]]) -> Table:
+def _table(found: dict[str, Any]) -> Table:
     from rich.table import Table
 
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("measure", "ratio of", "ms", "ratio", "middle half", "limit", ""):
-        numeric = column in ("ms", "ratio", "middle half", "limit")
-        table.add_column(column, justify="right" if numeric else "left")
-    for found in measures:
-        times = found["milliseconds"]
-        for i, row in enumerate(found["ratios"]):
-            limit = "–"
-            if row["most"] is not None:
-                limit = f"≤ {row['most']:.2f}"
-            elif row["least"] is not None:
-                limit = f"≥ {row['least']:.1f}"
-            met = {None: "", True: "met", False: "MISSED"}[row["met"]]
-            table.add_row(
-                found["name"] if i == 0 else "",
-                row["text"],
-                f"{times[row['above']]:.1f} / {times[row['below']]:.1f}",
-                f"{row['value']:.3f}",
-                f"{row['low']:.3f} … {row['high']:.3f}",
-                limit,
-                met,
-            )
+    title = f"{found['name']}: {found['summary']}"
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table.add_column("ratio of", min_width=24)
+    for column in ("ms", "ratio", "middle half", "limit"):
+        table.add_column(column, justify="right")
+    table.add_column("")
+    for row in found["ratios"]:
+        times = [found["milliseconds"][row[side]] for side in ("above", "below")]
+        table.add_row(
+            f"{row['above']} / {row['below']}",
+            " / ".join(f"{time:.1f}" for time in times),
+            f"{row['value']:.3f}",
+            f"{row['low']:.3f}…{row['high']:.3f}",
+            _limit(row),
+            {None: "", True: "met", False: "missed"}[row["met"]],
+        )
     return table
+
+
+def _limit(row: dict[str, Any]) -> str:
+    if row["most"] is not None:
+        return f"≤ {row['most']:.2f}"
+    return "–" if row["least"] is None else f"≥ {row['least']:.1f}"
 
 
 def _where(where: dict[str, Any]) -> str:

@@ -34,6 +34,7 @@ ESTIMATORS = {
     "batch": batch_lipschitz,
     "jacobian": jacobian_lipschitz,
 }
+CALIBRATION = 256  # samples, in the lab: the targets start within 2% of their value, in seconds
 CHOICES = {
     "estimator": tuple(ESTIMATORS),
     "reading": ("singular", "eigenvalue"),
@@ -364,7 +365,9 @@ class LiDER(Regularizer):
     def start(self, step: Step) -> None:
         """Calibrate on the first data there is, and anew where a fit restarts the network."""
         if self.active and (step.fit.restart or not self.calibrated):
-            self.calibrate(step.plain_batches(step.fit.data, step.generator("lider"), limit=1024))
+            self.calibrate(
+                step.plain_batches(step.fit.data, step.generator("lider"), limit=CALIBRATION)
+            )
 
     def hear(self, batch: Batch, step: Step) -> AbstractContextManager[None]:
         if not self.active or self.draw == "fresh":
