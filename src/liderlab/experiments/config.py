@@ -154,8 +154,8 @@ class BenchmarkSection(Named):
     """tasks: null takes the benchmark's own. class_order: natural, shuffled (by the run's seed), or
     a list of all classes. train_per_class, test_per_class: at most so many images, the first ones
     of each class; null takes all. validation: this share of the training images of each class takes
-    the place of the test images, to choose hyperparameters by; null: test on the test images. device:
-    where the images are; null leaves them on the host."""
+    the place of the test images, to choose hyperparameters by; null: test on the test images.
+    device: where the images are; null leaves them on the host."""
 
     tasks: int | None = Field(None, ge=1)
     class_order: Annotated[
