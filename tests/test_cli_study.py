@@ -75,3 +75,22 @@ def test_a_run_without_memory_has_none_to_guess(lider) -> None:
     code, _, err = lider("analyze", "guessing-game", "x")
     assert code == 2
     assert "finetune has no memory" in err
+
+
+def test_runs_side_by_side_and_a_report(lider, tmp_path: Path) -> None:
+    options = ["study", "decision-surface", "--scale", "smoke", "--out", "s"]
+    code, out, err = lider(*options, "--workers", "2")
+    assert code == 0, err
+    assert "report.html" in out
+    page = (tmp_path / "s/decision-surface/report.html").read_text()
+    assert "er-ace" in page
+    runs = {
+        folder.name: (folder / "result.json").stat().st_mtime_ns
+        for folder in (tmp_path / "s/runs").iterdir()
+    }
+    assert len(runs) == 2
+    assert lider(*options, "--workers", "2")[0] == 0  # nothing is run again
+    assert runs == {
+        folder.name: (folder / "result.json").stat().st_mtime_ns
+        for folder in (tmp_path / "s/runs").iterdir()
+    }

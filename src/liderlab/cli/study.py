@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,10 +12,12 @@ import typer
 
 from ..errors import RunFailed, UserError
 from ..experiments.interrupt import Stopped
-from .shared import JsonOption, RunArgument, new_console
+from .shared import JsonOption, RunArgument, new_console, this_command
 
 if TYPE_CHECKING:
-    from ..experiments.studies.study import Plan
+    from ..experiments.plan import Plan
+    from ..experiments.studies.conduct import Conducted
+    from ..experiments.studies.study import RunAll
 
 app = typer.Typer()
 ScaleOption = Annotated[
@@ -46,6 +49,9 @@ def study(
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, … or auto.")] = "cpu",
     threads: Annotated[int | None, typer.Option(help="CPU threads of a run.")] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Runs at a time, in processes of their own.")
+    ] = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Repeat a table or figure of the paper: run what it needs, and show ours beside theirs."""
@@ -53,6 +59,10 @@ def study(
     from ..experiments.studies.cases import Request
 
     STUDIES.entry(name)
+    if workers > 1 and threads is None:
+        from ..scaleout.engines import threads_each
+
+        threads = threads_each("local", workers)
     request = Request(scale, seeds, benchmark, device, threads)
 
     from ..experiments.studies.conduct import conduct
@@ -61,11 +71,12 @@ def study(
     err = new_console(stderr=True)
     try:
         conducted = conduct(
-            name, request, out, _run_all, lambda text: err.print(text, highlight=False)
+            name, request, out, _runner(workers), lambda text: err.print(text, highlight=False)
         )
     except Stopped as stopped:
         raise StudyStopped(stopped) from None
     write_study(conducted, out / name)
+    _report(conducted, out / name / "report.html")
     if as_json:
         print(json.dumps(conducted.document(), indent=1, ensure_ascii=False))
     else:
@@ -74,18 +85,44 @@ def study(
         console.print(as_table(conducted.findings))
         for note in conducted.findings.notes:
             console.print(note, highlight=False)
-        console.print(f"wrote {out / name}: {', '.join(FILES)}", soft_wrap=True, highlight=False)
+        wrote = ", ".join([*FILES, *(["report.html"] if conducted.runs else [])])
+        console.print(f"wrote {out / name}: {wrote}", soft_wrap=True, highlight=False)
     if conducted.failed:
         raise RunFailed(f"{len(conducted.failed)} of {len(conducted.runs)} runs failed: see above")
 
 
-def _run_all(plans: Sequence[Plan]) -> dict[str, str]:
+def _runner(workers: int) -> RunAll:
+    return _in_turn if workers == 1 else partial(_side_by_side, workers)
+
+
+def _in_turn(plans: Sequence[Plan]) -> dict[str, str]:
     """One after the other, under one bar."""
     from ..experiments.studies.conduct import run_in_turn
     from ..report.progress import ProgressDisplay
 
     with ProgressDisplay(new_console(stderr=True), len(plans)) as display:
         return run_in_turn(plans, display)
+
+
+def _side_by_side(workers: int, plans: Sequence[Plan]) -> dict[str, str]:
+    """Several at a time, as in a sweep."""
+    from ..report.sweeps import SweepDisplay
+    from ..scaleout.schedule import run_all
+
+    with SweepDisplay(new_console(stderr=True), plans) as display:
+        outcomes = run_all(
+            plans, workers=workers, retry_failed=True, watch=display, go_on=this_command()
+        )
+    return {o.plan.name: o.error or o.state for o in outcomes if o.state != "done"}
+
+
+def _report(conducted: Conducted, file: Path) -> None:
+    """The page about the study's runs; a study without runs has none."""
+    from ..report.page import write_report
+    from ..report.records import read_all
+
+    if folders := [plan.folder for plan in conducted.runs if plan.name not in conducted.failed]:
+        write_report(read_all(folders)[0], file, title=conducted.study.title, memory=False)
 
 
 @app.command(epilog="Example: lider analyze guessing-game runs/x")
@@ -158,15 +195,16 @@ def list_studies(as_json: bool) -> None:
         table.add_column(scale, justify="right", no_wrap=True)
     table.add_column("")
     for name, entry in STUDIES.items():
-        cells = [f"{cost.runs} runs, {_duration(cost.seconds)}" for cost in costs[name].values()]
+        cells = [f"{cost.runs} in {_duration(cost.seconds)}" for cost in costs[name].values()]
         table.add_row(
             name, *(cells if costs[name]["paper"].runs else ["seconds"] * 3), entry.summary
         )
     console = new_console()
     console.print(table)
     console.print(
-        "per seed, on one CPU core: an estimate from counted steps and a measured time per image; "
-        "runs that are there already, or that studies share, are not repeated",
+        "runs and their time per seed on one CPU core: an estimate from counted steps and a "
+        "measured time per image; "
+        "what is there already, or shared with another study, is not repeated",
         highlight=False,
     )
 

@@ -43,6 +43,8 @@ def sweep(
 ) -> None:
     """Run every combination that a file describes; skip what is done, go on with what is begun."""
     from ..experiments.config import read_yaml
+    from ..report.page import write_report
+    from ..report.records import read_all
     from ..report.sweeps import SweepDisplay, sweep_table
     from ..scaleout.engines import check_engine, default_workers, make_engine, threads_each
     from ..scaleout.schedule import run_all
@@ -75,14 +77,19 @@ def sweep(
     groups = group_rows(points, rows)
     write_csv(out / "runs.csv", rows)
     write_csv(out / "summary.csv", groups)
+    done = [plan.folder for plan, row in zip(plans, rows, strict=True) if row["state"] == "done"]
+    if done:
+        write_report(
+            read_all(done)[0], out / "report.html", title=f"The sweep {out.name}", memory=False
+        )
     console = new_console()
     console.print(sweep_table(groups))
     failed = [row for row in rows if row["state"] == "failed"]
     for row in failed[:10]:
         console.print(f"failed: {row['run']}: {row['error']}", highlight=False, markup=False)
     console.print(
-        f"{len(rows) - len(failed)} of {len(rows)} runs done; wrote {out / 'summary.csv'} and "
-        f"{out / 'runs.csv'}",
+        f"{len(rows) - len(failed)} of {len(rows)} runs done; wrote {out / 'summary.csv'}, "
+        f"{out / 'runs.csv'} and {out / 'report.html'}",
         soft_wrap=True,
         highlight=False,
     )

@@ -27,6 +27,7 @@ from ..experiments.folder import RunFolder, flat
 from .curves import logged, short
 from .definitions import METRICS, TERMS
 from .groups import Group, PaperNumbers, grouped, in_paper, without_lider
+from .published import published
 from .records import SETTINGS, Record, differing
 from .statistics import paired_difference
 
@@ -46,13 +47,16 @@ def write_report(
 ) -> None:
     """Write the page. memory: with the images in the runs' memories (takes reading checkpoints).
 
-    paper: published numbers to stand beside ours.
+    paper: published numbers to stand beside those of runs by preset; LiDER's paper by default.
     """
     details = []
     for number, record in enumerate(records):
         progress(record)
         details.append((f"run-{number}", detail(record, len(records), memory)))
-    blocks = [("overview", overview(records, title, paper or {})), *details]
+    blocks = [
+        ("overview", overview(records, title, published() if paper is None else paper)),
+        *details,
+    ]
     text = render(title, blocks).encode()
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

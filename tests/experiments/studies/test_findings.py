@@ -144,7 +144,7 @@ def test_curvature_is_that_of_a_minimum(conducted: Study) -> None:
         assert row["largest"] > 0
 
 
-def test_lider_costs_time(conducted: Study) -> None:
+def test_every_network_is_measured(conducted: Study) -> None:
     study = conducted("efficiency")
     assert all(row["megabytes"] > 50 and row["speed"] > 0 for row in study.findings.rows)
     assert {row["network"] for row in study.findings.rows} == {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..config import RunConfig
+from ..plan import Plan as Plan
 from .cases import Case, Request
 
 if TYPE_CHECKING:
@@ -19,15 +19,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 """One line of a study's table: plain values by name."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A run to be: what it is called, what it does, where it lives."""
-
-    name: str
-    config: RunConfig
-    folder: Path
 
 
 RunAll = Callable[[Sequence[Plan]], dict[str, str]]
