@@ -7,6 +7,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from liderlab.experiments.folder import RunFolder
 from liderlab.experiments.run import run
 from liderlab.experiments.verify import compare
@@ -114,3 +116,29 @@ def test_rows_of_a_sweep_in_which_one_failed(tmp_path: Path) -> None:
     assert [(group["runs"], group["done"]) for group in groups] == [(1, 1), (1, 0)]
     assert groups[0]["faa_mean"] == rows[0]["faa"]
     assert groups[1]["faa_mean"] is None
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_leaves_nobody_behind_and_two_may_share_its_folder(
+    start, write, wait_until, tmp_path
+) -> None:
+    base = {"benchmark": "synthetic", "backbone": {"width": 8}, "method": "er", **LONG}
+    file = write("s.yaml", {"base": base, "seeds": 2})
+    command = ["sweep", file, "--out", "s", "--workers", "1"]
+    folders = [RunFolder(tmp_path / f"s/runs/seed={seed}") for seed in (0, 1)]
+    killed = start(*command)
+    wait_until(folders[0].checkpoints.files, "a checkpoint")
+    killed.kill()
+    killed.wait()
+    wait_until(lambda: not folders[0].locked, "the orphan to stop")
+    assert not folders[0].finished
+    for sweep in [start(*command), start(*command)]:
+        output, _ = sweep.communicate()
+        assert sweep.returncode == 0, output
+        assert "2 of 2 runs done" in output
+    for point, folder in zip(
+        read_sweep({"base": base, "seeds": 2}, tmp_path / "s", 1), folders, strict=True
+    ):
+        alone = tmp_path / f"alone-{point.plan.config.seed}"
+        run(point.plan.config, alone)
+        assert compare(folder, RunFolder(alone)) == []

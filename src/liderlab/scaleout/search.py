@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import time
 import uuid
 import warnings
 from collections.abc import Callable, Mapping
@@ -36,6 +37,7 @@ from .sweep import with_threads
 
 Sampler = Literal["tpe", "grid"]
 Say = Callable[[str], None]
+ATTEMPTS = 10
 PRUNED = "pruned"
 SURPLUS = "surplus"  # two searches asked for the last trial at once: this one is not needed
 
@@ -113,7 +115,7 @@ class Search:
         url = self.storage or f"sqlite:///{(self.out / 'search.db').absolute()}"
         self._home = self._own_name()
         try:
-            storage = optuna.storages.RDBStorage(_with_driver(url))
+            storage = self._connect(_with_driver(url))
             self._study = optuna.create_study(
                 storage=storage, study_name=self.name, direction="maximize", load_if_exists=True
             )
@@ -126,6 +128,16 @@ class Search:
         self._study.pruner = optuna.pruners.MedianPruner(
             n_startup_trials=self.prune_after, n_warmup_steps=0
         )
+
+    def _connect(self, url: str) -> Any:
+        """The storage. Where two searches make its tables at once, one finds them there already."""
+        errors = require("sqlalchemy", "search", "lider search").exc
+        for _ in range(ATTEMPTS):
+            try:
+                return self._optuna.storages.RDBStorage(url)
+            except (errors.IntegrityError, errors.ProgrammingError):
+                time.sleep(1)  # for the other one to finish
+        return self._optuna.storages.RDBStorage(url)
 
     def _own_name(self) -> str:
         """Which trials are this folder's: kept in it."""
