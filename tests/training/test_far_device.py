@@ -1,7 +1,7 @@
 """A device that is not there: its values live on the CPU, but the rules are an accelerator's.
 
-Tensors of the two devices do not mix (but for single numbers), and in a step no value is copied back
-to the host. So the whole lab can be tried for what would fail, or wait, on a GPU.
+Tensors of the two devices do not mix (but for single numbers), and in a step no value is copied
+back to the host. So the whole lab can be tried for what would fail, or wait, on a GPU.
 """
 
 from __future__ import annotations
