@@ -11,7 +11,6 @@ slots, so that half of those offered enter, whatever its size (none into greedy-
 from __future__ import annotations
 
 import argparse
-import resource
 import subprocess
 import sys
 import time
@@ -42,12 +41,15 @@ def full(policy: str, size: int, generator: torch.Generator) -> Memory:
     return memory
 
 
-def milliseconds(action: Callable[[], object], times: int) -> list[float]:
+def milliseconds(
+    action: Callable[[], object], times: int, clock: Callable[[], float] = time.process_time
+) -> list[float]:
+    """Of the processor's time, unless another clock is given: others may be busy on the machine."""
     taken = []
     for _ in range(times):
-        start = time.perf_counter()
+        start = clock()
         action()
-        taken.append(1000 * (time.perf_counter() - start))
+        taken.append(1000 * (clock() - start))
     return taken
 
 
@@ -66,13 +68,19 @@ def cost(policy: str, size: int) -> tuple[float, float]:
 
 def ram(policy: str, size: int) -> tuple[float, float]:
     """MB of the images and columns stored, and by how much the process grew (its peak)."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = process_size("VmRSS")
     memory = full(policy, size, torch.Generator().manual_seed(0))
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    after = process_size("VmHWM")
     stored = sum(
         column.nbytes for column in memory.data.values() if isinstance(column, torch.Tensor)
     )
-    return stored / 1e6, (after - before) * 1024 / 1e6
+    return stored / 1e6, (after - before) / 1e6
+
+
+def process_size(what: str) -> int:
+    """Bytes of RAM, now (VmRSS) or at most so far (VmHWM)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith(what)).split()[1])
 
 
 def in_own_process(what: str, policy: str, size: int) -> list[float]:
@@ -103,17 +111,18 @@ def disk(folder: Path, size: int, image: int) -> None:
     )
     x = torch.randint(256, (BATCH, *shape), generator=generator, dtype=torch.uint8)
     y = torch.arange(BATCH)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = process_size("VmRSS")
     start = time.perf_counter()
     for _ in range(size // BATCH + 1):
         memory.offer(generator, x=x, y=y, task=y)
     filling = time.perf_counter() - start
-    first = milliseconds(memory.state_dict, 1)[0]
+    wall = time.perf_counter
+    first = milliseconds(memory.state_dict, 1, wall)[0]
     memory.checkpointed(1, 1)
-    insert = median(milliseconds(lambda: memory.offer(generator, x=x, y=y, task=y), 50))
-    draw = median(milliseconds(lambda: memory.rows(memory.draw(BATCH, generator)), 50))
-    again = milliseconds(memory.state_dict, 1)[0]
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    insert = median(milliseconds(lambda: memory.offer(generator, x=x, y=y, task=y), 50, wall))
+    draw = median(milliseconds(lambda: memory.rows(memory.draw(BATCH, generator)), 50, wall))
+    again = milliseconds(memory.state_dict, 1, wall)[0]
+    grown = (process_size("VmHWM") - before) / 1e6
     file = folder / "memory" / "x.rows"
     print(f"{size:,} images of {image}x{image}: {file.stat().st_blocks * 512 / 1e9:.1f} GB on disk")
     print(

@@ -15,6 +15,7 @@ from liderlab.experiments.config import RunConfig, make_config, read_yaml
 from liderlab.experiments.folder import RunFolder
 from liderlab.experiments.load import load
 from liderlab.experiments.run import processor, run
+from liderlab.experiments.verify import NOT_COMPARED
 
 SMALL = {
     "benchmark": "synthetic",
@@ -37,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, config: RunConfig) -> Path:
 
 
 def comparable(result: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in result.items() if key != "seconds"}
+    return {key: value for key, value in result.items() if key not in NOT_COMPARED}
 
 
 def test_folder_holds_what_it_promises(folder: Path) -> None:
@@ -50,7 +51,7 @@ def test_folder_holds_what_it_promises(folder: Path) -> None:
     assert result["task_incremental"]["fwt"] is not None
     confusion = np.array(result["class_incremental"]["confusion_matrix"])
     assert confusion.sum() == 48
-    assert {"config", "versions", "seconds"} <= set(result)
+    assert {"config", "versions", "seconds", "seconds_evaluating"} <= set(result)
     assert result["versions"]["torch"] == torch.__version__
     assert result["versions"]["threads"] == 1
     assert result["versions"]["processor"]

@@ -114,6 +114,7 @@ def running_below(node: subprocess.Popen[str], folders: list[RunFolder]) -> RunF
     return None
 
 
+@pytest.mark.slow
 def test_runs_of_a_killed_node_go_on_elsewhere(
     cluster: Cluster, plan, start, write, wait_until, tmp_path: Path
 ) -> None:

@@ -217,6 +217,7 @@ def postgres() -> Iterator[str]:
         shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 def test_two_searches_share_a_postgresql_server(
     postgres: str, start: Callable[..., Any], write: Callable[..., str], tmp_path: Path
 ) -> None:
