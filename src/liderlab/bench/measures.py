@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -41,9 +39,10 @@ class Claim:
 class Measure:
     """Contestants of one race and what is claimed of them.
 
-    Of the steps: `without` LiDER, with its `spatial` or `batch` form, with `--lider-draw fresh`,
-    and the `bare` loop of forward and backward passes and SGD. Of the curvature: the Fisher
-    diagonal `row by row` and as `oewc` takes it, `olap`'s factors, one `forward+backward` pass.
+    Of the steps: `without` LiDER, with its `spatial`, `batch` or `jacobian` form, with
+    `--lider-draw fresh`, and the `bare` loop of forward and backward passes and SGD. Of the
+    curvature: the Fisher diagonal `row by row` and as `oewc` takes it, `olap`'s factors, one
+    `forward+backward` pass.
     """
 
     summary: str
@@ -70,6 +69,7 @@ def _step(name: str, size: dict[str, Any]) -> Action:
         "spatial": {},
         "batch": {"estimator": "batch"},
         "fresh": {"draw": "fresh"},
+        "jacobian": {"estimator": "jacobian"},
     }
     work = contestants.prepared(**size, lider=lider.get(name))
     if name == "bare":
@@ -97,8 +97,12 @@ MEASURES = {
     ),
     "resnet18-16": Measure(
         "er-ace step, ResNet18 of width 16, 32x32, batch 64 + 64",
-        _steps("resnet18", 16, 32, "without", "spatial", "batch", "bare"),
-        [*_lider_claims(1.12), Claim("without", "bare", most=1.10)],
+        _steps("resnet18", 16, 32, "without", "spatial", "batch", "jacobian", "bare"),
+        [
+            *_lider_claims(1.12),
+            Claim("without", "bare", most=1.10),
+            Claim("jacobian", "without"),
+        ],
         rounds=21,
     ),
     "efficientnet-b2": Measure(
@@ -151,17 +155,10 @@ def machine(threads: int | None) -> dict[str, Any]:
     torch.set_num_threads(threads or torch.get_num_threads())
     kept = keep_freed_memory()
     return {
-        "processor": _processor(),
         "cores": os.cpu_count(),
         "keeps_freed_memory": kept,
         **versions(),
     }
-
-
-def _processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(models, platform.processor() or platform.machine())
 
 
 def load() -> float | None:
