@@ -47,7 +47,7 @@ def test_a_signal_while_a_run_is_being_built_is_one_line(
     done = start(
         tmp_path,
         "import liderlab.experiments.run as run\n"
-        f"run.build = lambda config: os.kill(os.getpid(), {int(number)})",
+        f"run.build = lambda *_: os.kill(os.getpid(), {int(number)})",
     )
     assert (done.returncode, done.stdout, done.stderr) == (code, "", f"lider: {word}\n")
     assert list(tmp_path.iterdir()) == []
@@ -59,7 +59,7 @@ def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
         "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
         "import liderlab.experiments.run as run\n"
         "from liderlab.errors import UserError\n"
-        "def build(config):\n"
+        "def build(config, *rest):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    raise UserError('still here')\n"
         "run.build = build",

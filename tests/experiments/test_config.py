@@ -94,7 +94,7 @@ def test_mistakes_are_one_sentence(tree: dict[str, object], says: str) -> None:
         ({"method": {"name": "er", "alpha": 1}}, "er takes no options, but got 'alpha'"),
         ({"method": {"name": "der++", "alpah": 1}}, "did you mean 'alpha'"),
         ({"method": {"name": "der++", "alpha": "x"}}, "der++: alpha"),
-        ({"regularizers": {"lider": {"estimator": "spatil"}}}, "'spatial' or 'batch'"),
+        ({"regularizers": {"lider": {"estimator": "spatil"}}}, "'spatial', 'batch' or 'jacobian'"),
         ({"memory": {"policy": "resrvoir"}}, "did you mean 'reservoir'"),
         ({"memory": {"policy": "herding"}}, "er-ace cannot use the memory policy 'herding'"),
         ({"method": "icarl", "memory": {"policy": "reservoir"}}, "its own is 'herding'"),

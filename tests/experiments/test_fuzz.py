@@ -84,7 +84,7 @@ def call(folder: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch) ->
     assert list(folder.glob("runs/*")) == []
 
 
-def stop_here(config: RunConfig) -> None:
+def stop_here(config: RunConfig, *rest: object) -> None:
     raise UserError("this would have run")
 
 

@@ -26,9 +26,9 @@ def test_the_need_grows_with_network_memory_and_batch(plan) -> None:
 
 
 def test_what_cannot_be_built_is_refused(plan) -> None:
-    with pytest.raises(UserError, match="toaster"):
-        resources.memory_need(plan("a", device="toaster").config)
-    resources.memory_need(plan("a", device="toaster").config, device="cpu")
+    with pytest.raises(UserError, match="cuda:99"):
+        resources.memory_need(plan("a", device="cuda:99").config)
+    resources.memory_need(plan("a", device="cuda:99").config, device="cpu")
 
 
 def test_a_containers_limit_counts(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class Evaluation:
         if not len(index):
             return
         scores, y = score_rows(classifier, stream, memory, index)
-        task_of = memory.data["task"][index].cpu()
+        task_of = memory.read("task", index)
         for task in stream.tasks[: now.index + 1]:
             rows = task_of == task.index
             seen = range(now.classes.stop)
