@@ -50,8 +50,8 @@ def prepared(
     }
     work = build(completed(make_config(options)))
     past = work.stream.tasks[0].train
-    while len(work.loop.memory) < min(memory, 2 * batch):
-        rows = past.rows(torch.arange(len(past)))
+    rows = past.rows(torch.arange(len(past)))
+    while len(work.loop.memory) < memory:
         work.loop.memory.offer(work.loop.generators("memory"), **rows)
     work.loop.cursor = Cursor(task=1)
     return work

@@ -75,10 +75,9 @@ def memory_need(config: RunConfig, device: str | None = None) -> int:
     Configurations that differ in the seed or the learning rate are built once. device: build it
     there, when the run itself will be somewhere else.
     """
-    config = completed(config)
-    tree = config.model_dump(mode="json")
     if device is not None:
-        tree["device"] = device
+        config = config.model_copy(update={"device": device})
+    tree = completed(config).model_dump(mode="json")
     fixed = ("preset", "seed", "threads", "deterministic", "log_every", "checkpoint_every")
     for name in fixed:
         tree.pop(name)
