@@ -94,3 +94,10 @@ def test_a_fresh_start_removes_the_images_and_nothing_else(tmp_path: Path) -> No
     mine.touch()
     run(config("er", "ram"), tmp_path, existing="replace")
     assert [file.name for file in mine.parent.iterdir()] == ["notes.txt"]
+
+
+def test_a_disk_is_no_device(tmp_path: Path) -> None:
+    both = make_config(SMALL, {"memory": {"storage": "disk", "device": "cpu"}})
+    with pytest.raises(UserError, match="leave out --memory-device"):
+        run(both, tmp_path / "x")
+    assert not (tmp_path / "x").exists()

@@ -33,6 +33,8 @@ def check(config: RunConfig) -> None:
             f"{method} rehearses and needs a memory: a buffer of 2 samples or more, "
             f"not {config.memory.size} (--buffer 100)"
         )
+    if config.memory.storage == "disk" and config.memory.device is not None:
+        raise UserError("a memory on disk is on no device: leave out --memory-device")
     _check_policy(method, config.memory.policy)
     for name, options in config.regularizers.items():
         if reason := why_not(method, name, options):
