@@ -123,3 +123,12 @@ def test_milestones_are_growing_epochs(milestones: Any) -> None:
     with pytest.raises(UserError, match=r"training.milestones") as refused:
         make_config({"training": {"milestones": milestones}})
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [("x-der-rpc", "gamma"), ("gmed", "gamma"), ("gdumb", "cutmix_probability")],
+)
+def test_what_is_a_share_is_at_most_one(name: str, argument: str) -> None:
+    with pytest.raises(UserError, match=f"{argument} ≥ 0 and ≤ 1, but got 3"):
+        prepare(tree("method", name, {argument: 3}))
