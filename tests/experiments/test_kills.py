@@ -4,8 +4,10 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from liderlab.experiments.compatibility import why_not
+from liderlab.experiments.verify import unequal
 from liderlab.methods import METHODS
 
 SMALL = ["--benchmark", "synthetic", "--width", "8", "--threads", "1", "--epochs", "4"]
@@ -60,3 +62,11 @@ def test_bad_options_are_one_sentence() -> None:
     assert done.returncode == 2
     assert "did you mean 'er-ace'" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_what_counts_as_a_difference() -> None:
+    """An empty column, as a method without memory has it, comes back with other strides."""
+    empty = torch.empty_strided((0,), (0,), dtype=torch.int64)
+    assert unequal({"y": empty}, {"y": torch.zeros(0, dtype=torch.int64)}, "memory") == []
+    assert unequal({"y": empty}, {"y": torch.zeros(0)}, "memory") == ["memory.y"]
+    assert unequal(torch.zeros(2), -torch.zeros(2), "x") == ["x"]  # to the bit
