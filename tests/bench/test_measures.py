@@ -38,7 +38,7 @@ def test_every_claim_is_about_contestants_of_its_race() -> None:
         names = {side for claim in chosen.claims for side in (claim.above, claim.below)}
         assert names
         if "er-ace" in chosen.summary:
-            assert names <= {"without", "spatial", "batch", "fresh", "bare"}
+            assert names <= {"without", "spatial", "batch", "jacobian", "fresh", "bare"}
 
 
 def test_an_unknown_measure_is_refused() -> None:
