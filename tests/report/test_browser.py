@@ -137,8 +137,8 @@ def test_definitions_are_one_focus_away(browser: Any, page: Path) -> None:
     browser.open(page)
     button = "document.querySelector('#methods thead th:nth-child(4) button')"
     tip = "document.getElementById('tip')"
-    # a page that has just opened scrolls to its top, and the pointer may rest on another word, which
-    # hide or change the tip: focus until it stays
+    # a page that has just opened scrolls to its top, and the pointer may rest on another word: both
+    # change the tip, so focus until it stays
     browser.wait(
         f"({button}.blur(), {button}.focus(), "
         f"!{tip}.hidden && {tip}.textContent.includes('final forgetting'))"

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from ..errors import unknown
-from ..experiments.allocator import keep_freed_memory
 from ..experiments.run import versions
 from . import contestants
 from .contestants import Action
@@ -151,12 +150,10 @@ def measure(name: str, *, quick: bool = False, clock: Clock = "wall") -> dict[st
 
 
 def machine(threads: int | None) -> dict[str, Any]:
-    """Sets the process up as a run's, and says where it runs."""
+    """Takes so many threads (None: as torch has it), and says where this runs."""
     torch.set_num_threads(threads or torch.get_num_threads())
-    kept = keep_freed_memory()
     return {
         "cores": os.cpu_count(),
-        "keeps_freed_memory": kept,
         **versions(),
     }
 

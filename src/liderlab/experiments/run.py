@@ -13,13 +13,11 @@ from typing import IO, Any, Literal
 
 import numpy
 import torch
-import torch.utils.deterministic
 
 from .. import __version__
 from ..errors import RunFailed, UserError
 from ..training.learner import NotFinite
 from ..training.loop import Event, Loop, TaskDone
-from .allocator import keep_freed_memory
 from .build import Run, build, completed
 from .config import Interval, RunConfig
 from .folder import RunFolder
@@ -53,7 +51,6 @@ def run(
     check_installed(config.tracker)
     config = completed(config)
     torch.set_num_threads(config.threads or torch.get_num_threads())
-    keep_freed_memory()
     work = build(config, folder.memory)  # writes nothing yet: bad input leaves nothing behind
     with folder.lock():
         if existing == "resume" and folder.begun:
@@ -85,15 +82,11 @@ def _taken_back(folder: RunFolder) -> Iterator[None]:
 def deterministic(wanted: bool) -> Iterator[None]:
     """Let torch refuse, rather than run, what may differ from time to time."""
     before = torch.are_deterministic_algorithms_enabled()
-    settings: Any = torch.utils.deterministic
-    filled = settings.fill_uninitialized_memory
     torch.use_deterministic_algorithms(wanted)
-    settings.fill_uninitialized_memory = False  # a pass over every new tensor; nobody reads it
     try:
         yield
     finally:
         torch.use_deterministic_algorithms(before)
-        settings.fill_uninitialized_memory = filled
 
 
 class _Execution:
