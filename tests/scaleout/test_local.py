@@ -76,6 +76,7 @@ def test_each_worker_has_a_gpu_of_its_own(plan, monkeypatch) -> None:
     assert engine._gpu(plan("a", device="cuda:1"), 0) is None
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_the_same_command_goes_on(start, write, wait_until, tmp_path) -> None:
     base = {"benchmark": "synthetic", "backbone": {"width": 8}, "method": "er", **LONG}
     file = write("s.yaml", {"base": base, "seeds": 2})

@@ -106,6 +106,7 @@ class StopsAt:
             os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_the_same_command_again(conducted: Study, tmp_path: Path) -> None:
     study, request = "fixed-target", Request("smoke")
     stops = StopsAt(150)  # in the second run of four
