@@ -7,22 +7,13 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..analysis.style import COLOURS, MARKERS, new_figure
 from ..experiments.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Result = Mapping[str, Any]
-# Okabe and Ito's colours: told apart by everybody, and by their lightness in grey print
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
-MARKERS = "osD^vP"
-
-
-def new_figure(width: float, height: float) -> Figure:
-    """A figure that belongs to no window system and no global state."""
-    from matplotlib.figure import Figure  # slow to import, and only needed to draw
-
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 def save(figure: Figure, path: Path) -> None:

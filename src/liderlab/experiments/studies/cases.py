@@ -117,6 +117,25 @@ def over_seeds(cases: Iterable[Case], request: Request) -> list[Case]:
     return [replace(case, seed=seed) for case in cases for seed in range(request.seeds)]
 
 
+def combinations(
+    settings: Sequence[str],
+    methods: Sequence[str],
+    additions: Sequence[Addition],
+    request: Request,
+    sizes: Sequence[int] | None = None,
+) -> list[Case]:
+    """Every cell of a table, over the seeds. sizes: of the buffer; by default those that the
+    setting has presets for, of which the first is enough at smoke scale."""
+    found = [
+        Case(setting, buffer, method, addition)
+        for setting in chosen_settings(settings, request)
+        for buffer in sizes or buffers(setting)[: 1 if request.smoke else None]
+        for method in methods
+        for addition in additions
+    ]
+    return over_seeds(found, request)
+
+
 def chosen_settings(settings: Sequence[str], request: Request) -> list[str]:
     """Those that the request is about; where a stand-in takes their place, the first is enough."""
     if stand_in(settings, request):

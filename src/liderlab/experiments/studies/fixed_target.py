@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .. import paper
 from .accuracy import COLUMNS, accuracy_rows
-from .cases import Addition, Case, Request, buffers, chosen_settings, over_seeds
+from .cases import Addition, Case, Request, combinations
 from .study import Findings, Finished, Study
 
 if TYPE_CHECKING:
@@ -19,14 +19,7 @@ ADDITIONS: tuple[Addition, ...] = ("lider-fixed", "lider")
 
 
 def cases(request: Request) -> list[Case]:
-    found = [
-        Case(setting, buffer, method, addition)
-        for setting in chosen_settings(SETTINGS, request)
-        for buffer in buffers(setting)[: 1 if request.smoke else None]
-        for method in METHODS
-        for addition in ADDITIONS
-    ]
-    return over_seeds(found, request)
+    return combinations(SETTINGS, METHODS, ADDITIONS, request)
 
 
 def compute(finished: Sequence[Finished], request: Request) -> Findings:

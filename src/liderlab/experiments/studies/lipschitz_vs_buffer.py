@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...functional.statistics import summarise
 from .accuracy import by_case, describe
-from .cases import Addition, Case, Request, chosen_settings, over_seeds
+from .cases import Addition, Case, Request, combinations
 from .study import Column, Findings, Finished, Row, Study
 
 if TYPE_CHECKING:
@@ -37,13 +37,8 @@ COLUMNS = [
 
 
 def cases(request: Request) -> list[Case]:
-    found = [
-        Case(setting, buffer, "er-ace", addition)
-        for setting in chosen_settings(SETTINGS, request)
-        for buffer in (FEW_BUFFERS if request.smoke else BUFFERS)
-        for addition in ADDITIONS
-    ]
-    return over_seeds(found, request)
+    sizes = FEW_BUFFERS if request.smoke else BUFFERS
+    return combinations(SETTINGS, ("er-ace",), ADDITIONS, request, sizes)
 
 
 def measure(path: Path, scale: str) -> dict[str, Any]:
