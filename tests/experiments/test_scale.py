@@ -53,7 +53,7 @@ def test_what_smoke_does_to_a_pretrained_preset() -> None:
 
 def test_the_schedule_shrinks_with_the_epochs() -> None:
     config = complete({"preset": "miniimagenet-2000-er-ace", "scale": "cpu"})
-    assert (config.training.epochs, config.training.milestones) == (5, [2, 4])  # 35, 60, 75 of 80
+    assert (config.training.epochs, config.training.milestones) == (4, [2, 3])  # 35, 60, 75 of 80
 
 
 def test_pretrained_weights_keep_their_network() -> None:
@@ -64,7 +64,7 @@ def test_pretrained_weights_keep_their_network() -> None:
 
 def test_a_value_is_never_raised() -> None:
     few = {"training": {"epochs": 1}, "benchmark": {"name": "synthetic", "train_per_class": 2}}
-    config = complete(few, {"scale": "cpu"})
+    config = complete(few, {"scale": "smoke"})
     assert (config.training.epochs, config.benchmark.train_per_class) == (1, 2)
     assert config.scale is not None
     assert config.scale.changes.keys() == {"benchmark.test_per_class", "backbone.width"}
