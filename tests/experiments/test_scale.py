@@ -60,6 +60,18 @@ def test_pretrained_weights_keep_their_network() -> None:
     config = complete({"preset": "cub200-400-er-ace", "scale": "cpu"})
     assert config.pretrained == "imagenet"
     assert config.backbone.options["width"] == 64
+    assert config.benchmark.train_per_class == 50  # a wide network takes long enough with these
+
+
+def test_the_cpu_scale_of_cifar100_keeps_every_image() -> None:
+    config = complete({"preset": "cifar100-500-er-ace", "scale": "cpu"})
+    assert config.benchmark.train_per_class is None
+    assert config.scale is not None
+    assert config.scale.changes == {
+        "training.epochs": {"from": 50, "to": 4},
+        "training.milestones": {"from": [35, 45], "to": [3]},
+        "backbone.width": {"from": 64, "to": 8},
+    }
 
 
 def test_a_value_is_never_raised() -> None:

@@ -20,12 +20,14 @@ class Scale:
     """At most so many epochs per task, training and test images per class, passes of a fit on the
     memory; the network's width divided; None and 1 leave things as they are.
 
-    from_scratch: leave out pre-trained weights. Where they stay, so does the network's width.
+    from_scratch: leave out pre-trained weights. Where they stay, so does the network's width, and
+    pretrained_train_per_class limits its training images instead.
     """
 
     summary: str
     epochs: int | None = None
     train_per_class: int | None = None
+    pretrained_train_per_class: int | None = None
     test_per_class: int | None = None
     fit_epochs: int | None = None
     divide_width: int = 1
@@ -45,6 +47,7 @@ SCALES = {
     "cpu": Scale(
         "a quarter of an hour on one core for CIFAR-100: four epochs, an eighth of the width",
         epochs=4,
+        pretrained_train_per_class=50,
         fit_epochs=50,
         divide_width=8,
     ),
@@ -85,7 +88,9 @@ def _smaller(config: Mapping[str, Any], scale: Scale) -> Tree:
             new[f"{section}.{key}"] = most
 
     cap("training", "epochs", scale.epochs)
-    cap("benchmark", "train_per_class", scale.train_per_class)
+    keeps_width = config["pretrained"] and not scale.from_scratch
+    images = scale.pretrained_train_per_class if keeps_width else scale.train_per_class
+    cap("benchmark", "train_per_class", images)
     cap("benchmark", "test_per_class", scale.test_per_class)
     if "fit_epochs" in config["method"]:
         cap("method", "fit_epochs", scale.fit_epochs)
@@ -97,7 +102,7 @@ def _smaller(config: Mapping[str, Any], scale: Scale) -> Tree:
     if config["pretrained"] and scale.from_scratch:
         new["pretrained"] = None
     width = config["backbone"].get("width")
-    if width and scale.divide_width > 1 and (scale.from_scratch or not config["pretrained"]):
+    if width and scale.divide_width > 1 and not keeps_width:
         new["backbone.width"] = max(1, width // scale.divide_width)
     return new
 
