@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from liderlab.errors import RunFailed, UserError
 from liderlab.experiments import paper
@@ -31,6 +32,16 @@ SETTINGS = ("cifar100",)
 
 def no_runs(plans: Sequence[Plan]) -> dict[str, str]:
     raise AssertionError(f"{len(plans)} runs are repeated")
+
+
+def test_threads_also_hold_for_what_a_study_computes_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    monkeypatch.setattr("liderlab.experiments.studies.toy.STEPS", {"smoke": 1})
+    conduct("toy", Request("smoke", threads=1), tmp_path, no_runs)
+    assert asked == [1]
 
 
 def test_what_is_there_is_not_repeated(conducted: Study, studies_folder: Path) -> None:

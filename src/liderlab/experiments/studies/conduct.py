@@ -81,6 +81,10 @@ def conduct(
         check_inputs(waiting)
     say(f"{name}: {len(plans)} runs, {len(plans) - len(waiting)} of them are there already")
     failed = run_all(waiting) if waiting else {}
+    if request.threads is not None:
+        import torch
+
+        torch.set_num_threads(request.threads)  # what follows is measured and computed here
     finished = []
     for case, plan in planned:
         if plan.name not in failed:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...functional.statistics import summarise
 from .accuracy import by_case, describe
-from .cases import Addition, Case, Request, chosen_settings, over_seeds, stand_in
+from .cases import Addition, Case, Request, chosen_settings, over_seeds
 from .study import Column, Findings, Finished, Row, Study
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ COLUMNS = [
 
 
 def cases(request: Request) -> list[Case]:
-    """EfficientNets are made for large images; a stand-in's are small."""
-    networks = SMALL if stand_in(SETTINGS, request) else EFFICIENTNETS
+    """EfficientNets are made for large images; those of smoke scale are small."""
+    networks = SMALL if request.smoke else EFFICIENTNETS
     found = [
         Case(setting, BUFFER, "er-ace", addition, backbone=backbone, width=width)
         for setting in chosen_settings(SETTINGS, request)
