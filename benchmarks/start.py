@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -62,7 +63,7 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=5, help="how many that count (5)")
     starts = parser.parse_args().starts
     measures = {"lider --help": help_page}
-    measures |= {name: lambda options=options: first_step(options) for name, options in RUNS.items()}
+    measures |= {name: partial(first_step, options) for name, options in RUNS.items()}
     for name, measure in measures.items():
         found = [measure() for _ in range(starts + 1)][1:]
         clock, busy = (median(values) for values in zip(*found, strict=True))

@@ -23,7 +23,8 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="resnet18-64, resnet18-16, efficientnet-b2, curvature, herding; all by default.",
+            help="resnet18-64, resnet18-16, efficientnet-b2, fresh, jacobian, curvature, herding; "
+            "all by default.",
             show_default=False,
         ),
     ] = None,
