@@ -81,8 +81,8 @@ class Case:
     """One run: a setting and a buffer of the paper, a method, what is added to it, a seed.
 
     column: "tuned", every value as the paper prints it for the row; "controlled", the row of the
-    method alone with the penalty switched on. alpha, beta, backbone, width: None as in the preset.
-    keep_tasks: keep the network after every task, for those who follow it.
+    method alone with the penalty switched on. alpha, beta, estimator (of λ), backbone, width: None
+    as in the preset. keep_tasks: keep the network after every task, for those who follow it.
     """
 
     setting: str
@@ -93,6 +93,7 @@ class Case:
     poison: float = 0.0
     alpha: float | None = None
     beta: float | None = None
+    estimator: Literal["spatial", "batch", "jacobian"] | None = None
     backbone: str | None = None
     width: int | None = None
     keep_tasks: bool = False
@@ -104,8 +105,9 @@ class Case:
         >>> Case("cifar100", 500, "er-ace", "lider", "controlled").label
         'ER-ACE + LiDER (controlled)'
         """
-        controlled = " (controlled)" if self.column == "controlled" else ""
-        return METHOD_NAMES.get(self.method, self.method) + LABELS[self.addition] + controlled
+        method = METHOD_NAMES.get(self.method, self.method) + LABELS[self.addition]
+        estimator = f" ({self.estimator} estimator)" if self.estimator else ""
+        return method + estimator + (" (controlled)" if self.column == "controlled" else "")
 
     @property
     def unseeded(self) -> Case:
@@ -210,6 +212,8 @@ def _changes(case: Case, size: int | None) -> Tree:
         lider["alpha"] = case.alpha
     if case.beta is not None:
         lider["beta"] = case.beta
+    if case.estimator is not None:
+        lider["estimator"] = case.estimator
     if lider:
         changes["regularizers"] = {"lider": lider}
     if case.backbone is not None:
