@@ -51,7 +51,7 @@ def test_folder_holds_what_it_promises(folder: Path) -> None:
     assert result["task_incremental"]["fwt"] is not None
     confusion = np.array(result["class_incremental"]["confusion_matrix"])
     assert confusion.sum() == 48
-    assert {"config", "versions", "seconds", "seconds_evaluating"} <= set(result)
+    assert {"config", "versions", "seconds", "seconds_cpu", "seconds_evaluating"} <= set(result)
     assert result["versions"]["torch"] == torch.__version__
     assert result["versions"]["threads"] == 1
     assert result["versions"]["processor"]

@@ -95,16 +95,18 @@ class _Execution:
     def __init__(self, work: Run, folder: RunFolder, listener: Listener | None) -> None:
         self._work, self._folder, self._listener = work, folder, listener
         self._interval = Interval.parse(work.config.checkpoint_every)
-        self._seconds, self._logged = 0.0, 0
+        self._seconds, self._cpu, self._logged = 0.0, 0.0, 0
         if (state := folder.checkpoints.latest()) is not None:
             check_origin(state.pop("origin", {}), work.origin, folder.path)
             self._seconds, self._logged = state.pop("seconds"), state.pop("logged")
+            self._cpu = state.pop("seconds_cpu", 0.0)
             work.loop.evaluating = state.pop("seconds_evaluating", work.loop.evaluating)
             work.loop.load_state_dict(state)
             work.loop.memory.checkpointed(state["steps"], folder.checkpoints.oldest())
         told = work.config.model_dump(mode="json")
         self._trackers = Trackers(work.config.tracker, folder.path, told, work.loop.steps)
         self._started = self._saved_at = time.monotonic()
+        self._cpu -= time.process_time()
         self._saved_steps = work.loop.steps
         self._planned, self._told_at = 0, -math.inf
 
@@ -150,7 +152,7 @@ class _Execution:
                     self._save(metrics)
                 if stop:
                     raise Stopped(stop, str(self._folder.path))
-            result = _result(self._work, self._elapsed())
+            result = _result(self._work, self._elapsed(), self._used())
             self._folder.write_result(result)
             self._trackers.finish(self._work.loop.steps, result)
         return result
@@ -180,8 +182,8 @@ class _Execution:
         metrics.flush()
         state = self._work.loop.state_dict()
         logged, seconds = metrics.tell(), self._elapsed()
-        times = {"seconds": seconds, "seconds_evaluating": self._work.loop.evaluating}
-        state |= {"logged": logged, **times, "origin": self._work.origin}
+        state |= {"logged": logged, "seconds": seconds, "seconds_cpu": self._used()}
+        state |= {"seconds_evaluating": self._work.loop.evaluating, "origin": self._work.origin}
         self._folder.checkpoints.write(state)
         self._work.loop.memory.checkpointed(state["steps"], self._folder.checkpoints.oldest())
         self._saved_at, self._saved_steps = time.monotonic(), self._work.loop.steps
@@ -194,6 +196,10 @@ class _Execution:
 
     def _elapsed(self) -> float:
         return self._seconds + time.monotonic() - self._started
+
+    def _used(self) -> float:
+        """CPU seconds, of all threads: what it costs where others work on the same machine."""
+        return self._cpu + time.process_time()
 
 
 def metrics_line(work: Run, event: Event) -> dict[str, Any] | None:
@@ -237,7 +243,7 @@ def resolved(work: Run) -> dict[str, Any]:
     return {name: found for name, regularizer in names if (found := regularizer.resolved())}
 
 
-def _result(work: Run, seconds: float) -> dict[str, Any]:
+def _result(work: Run, seconds: float, cpu: float) -> dict[str, Any]:
     stream = work.stream
     return {
         **work.loop.evaluation.summary(),
@@ -250,6 +256,7 @@ def _result(work: Run, seconds: float) -> dict[str, Any]:
         **work.origin,
         "versions": versions(),
         "seconds": round(seconds, 2),
+        "seconds_cpu": round(cpu, 2),
         "seconds_evaluating": [round(s, 2) for s in work.loop.evaluating],
     }
 

@@ -20,7 +20,7 @@ from ..memory.disk import stored_bytes
 from ..types import State
 from .folder import RunFolder
 
-NOT_COMPARED = {"seconds", "seconds_evaluating"}  # how long it took is no part of the result
+NOT_COMPARED = {"seconds", "seconds_cpu", "seconds_evaluating"}  # time is no part of the result
 
 
 @dataclass(frozen=True)
