@@ -77,9 +77,7 @@ def show(
     )
 
 
-def _chosen(
-    ledger: Tree, table: str | None, setting: str | None, status: str | None
-) -> list[Tree]:
+def _chosen(ledger: Tree, table: str | None, setting: str | None, status: str | None) -> list[Tree]:
     """The cells that were asked for; a name that none of them has is refused."""
     rows: list[Tree] = [*ledger["cells"], *ledger["ours"]]
     kinds = {kind.partition(" ")[0]: kind for kind in ledger["statuses"]}
@@ -124,9 +122,7 @@ def cells(
 @app.command(epilog="Example: lider ledger measure --out ledger --workers 2 --group ablations")
 def measure(
     out: Annotated[Path, typer.Option(help="Where the runs go.")] = Path("ledger"),
-    workers: Annotated[
-        int, typer.Option(min=1, help="Runs at a time, each with one thread.")
-    ] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Runs at a time, each with one thread.")] = 1,
     group: Annotated[
         list[str] | None,
         typer.Option(help="methods, ablations or single-epoch, repeatable; by default all."),
@@ -225,28 +221,25 @@ def _write(records: list[Record], found: Harvest, where: Places) -> list[str]:
     """Everything that is made of the records."""
     from ..experiments.files import write_atomically
     from ..experiments.ledger.assemble import as_json, assemble
-    from ..experiments.ledger.figures import draw_all
+    from ..experiments.ledger.figures import as_png, draw_all
     from ..experiments.ledger.places import findings
     from ..experiments.ledger.record import write_records
     from ..report.ledger import as_markdown
-    from ..report.study_tables import save_figure
 
     try:
         write_records(found.records, where.records)
         ledger = assemble(records)
         figures = draw_all(records, ledger)
-        for name, figure in figures.items():
-            save_figure(figure, where.pages / name)
-        texts = {
-            "ledger.json": as_json(ledger),
-            "ledger.md": as_markdown(ledger, findings(), figures),
+        files = {
+            "ledger.json": as_json(ledger).encode(),
+            "ledger.md": as_markdown(ledger, findings(), figures).encode(),
+            **{name: as_png(figure) for name, figure in figures.items()},
         }
-        for name, text in texts.items():
-            data = text.encode()
+        for name, data in files.items():
             write_atomically(where.pages / name, lambda file, data=data: file.write(data))  # type: ignore[misc]
     except OSError as error:
         raise UserError(f"cannot write to {where.pages}: {error.strerror}") from None
-    return [*texts, *figures]
+    return list(files)
 
 
 @app.command(epilog="Example: lider ledger check --cell faa/cifar100/500/er-ace+lider")

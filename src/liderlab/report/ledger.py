@@ -31,9 +31,9 @@ SETTING_NAMES = {
 HEAD = """\
 # The reproduction ledger
 
-Every cell of the paper's nine tables, ours beside theirs, and what was not run. `lider ledger collect` writes
-this page and [ledger.json](ledger.json) from the records of finished runs, one small file each, which come
-with the package; `lider ledger` shows them in the terminal.
+Every cell of the paper's nine tables, ours beside theirs, and what was not run. `lider ledger
+collect` writes this page and [ledger.json](ledger.json) from the records of finished runs, one
+small file each, which come with the package; `lider ledger` shows them in the terminal.
 
 ```
 lider ledger                                   # what was measured
@@ -43,11 +43,11 @@ lider ledger measure --out ledger --workers 2  # all of it; the same command goe
 ```
 """
 LEGEND = """\
-FAA: final average accuracy, FF: final forgetting, in percent. Ours: mean ± sample standard deviation over
-seeds, their number in brackets. Δ: LiDER's gain, paired by seed, with Student's 95 % interval; one seed has
-neither. *Controlled*: the values of the method alone, only the penalty switched on, where the paper's row
-with LiDER has another learning rate or other weights (marked ᶜ in the tables of the paper). Gap: accuracy on
-the memory minus FAA.
+FAA: final average accuracy, FF: final forgetting, in percent. Ours: mean ± sample standard
+deviation over seeds, their number in brackets, and Student's 95 % interval of the mean. Δ: LiDER's
+gain, paired by seed, with its 95 % interval; one seed has neither. *Controlled*: the values of the
+method alone, only the penalty switched on, where the paper's row with LiDER has another learning
+rate or other weights (marked ᶜ in the tables of the paper). Gap: accuracy on the memory minus FAA.
 """
 
 
@@ -78,11 +78,13 @@ def _measured(ledger: Tree) -> list[str]:
     kinds = dict.fromkeys((row["setting"], row["scale"]) for row in ledger["measured"])
     for setting, scale in kinds:
         here = [r for r in ledger["measured"] if (r["setting"], r["scale"]) == (setting, scale)]
-        titles = ["method", "FAA ↑", "FF ↓", "ΔFAA [95 %]", "ΔFF [95 %]", "paper FAA, FF", "gap"]
+        titles = ["method", "FAA ↑", "95 %", "FF ↓", "ΔFAA [95 %]", "ΔFF [95 %]"]
+        titles += ["paper FAA, FF", "gap"]
         lines = [
             [
                 row["label"],
                 mean_std(row["faa"]),
+                between(row["faa"]),
                 mean_std(row["ff"]),
                 interval(row["faa_gain"]),
                 interval(row["ff_gain"]),
@@ -98,9 +100,10 @@ def _measured(ledger: Tree) -> list[str]:
     return parts
 
 
-def _order(row: Tree) -> tuple[int, int]:
+def _order(row: Tree) -> tuple[int, int, str]:
     methods, additions = list(METHOD_NAMES), list(LABELS)
-    return methods.index(row["method"]), additions.index(row["addition"])
+    place = methods.index(row["method"]), additions.index(row["addition"])
+    return *place, row["estimator"] or ""
 
 
 def _scale(rows: Sequence[Tree]) -> str:
@@ -110,7 +113,11 @@ def _scale(rows: Sequence[Tree]) -> str:
         for key, change in rows[0]["departs"].items()
         if all(row["departs"].get(key) == change for row in rows)
     }
-    text = f"All of them: {in_words(shared)}." if shared else "Network, data and schedule: the paper's."
+    text = (
+        f"All of them: {in_words(shared)}."
+        if shared
+        else "Network, data and schedule: the paper's."
+    )
     for row in rows:
         own = {k: v for k, v in row["departs"].items() if k not in shared}
         if own:
@@ -141,7 +148,9 @@ def _analyses(ledger: Tree) -> list[str]:
     lines = []
     for row in ledger["analyses"]:
         if row["analysis"] == "guessing-game":
-            found = f"AUC {_number(row['auc'], 3)}, {row['in_memory']} of {row['samples']} in memory"
+            found = (
+                f"AUC {_number(row['auc'], 3)}, {row['in_memory']} of {row['samples']} in memory"
+            )
         else:
             found = ", ".join(
                 f"{'rehearsed' if group == 'memory' else 'not rehearsed'} {_number(areas[-1], 1)} %"
@@ -157,7 +166,7 @@ def _analyses(ledger: Tree) -> list[str]:
 
 def _origin(ledger: Tree) -> list[str]:
     totals = ledger["totals"]
-    cpu = f"{totals['seconds_cpu'] / 3600:.1f} hours of CPU time"
+    cpu = f"{_hours(totals['seconds_cpu'])} of CPU time"
     if totals["runs_with_cpu_seconds"] < totals["runs"]:
         cpu = (
             f"{cpu} in the {totals['runs_with_cpu_seconds']} runs that wrote it down"
@@ -176,11 +185,12 @@ def _origin(ledger: Tree) -> list[str]:
         for row in ledger["versions"]
     ]
     titles = ["runs", "liderlab", "torch", "python", "processor", "threads"]
-    hours = f"{totals['seconds'] / 3600:.1f} hours of the clock"
+    clock = f"{_hours(totals['seconds'])} by the clock"
     return [
         "### Cost and versions\n",
-        f"{totals['runs']} runs: {hours}, one thread each; {cpu}. Each record in `records/` has the "
-        "command that repeats its run, the configuration, and the fingerprint of the data.\n",
+        f"{totals['runs']} runs, one thread each: {clock}, {cpu}. Each record "
+        "(`src/liderlab/experiments/ledger/records/`) has the command that repeats its run, the "
+        "configuration, the accuracy matrix, and the fingerprint of the data.\n",
         _markdown(titles, lines),
     ]
 
@@ -199,7 +209,8 @@ def _table(ledger: Tree, table: str) -> list[str]:
         titles = ["method"]
         for buffer, poison, metric in columns:
             name = str(buffer) if poison is None else f"p = {poison:g}"
-            titles += [f"{name}{', ' + metric.upper() if both else ''}", "ours"]
+            name += f", {metric.upper()}" if both else ""
+            titles += [f"paper, {name}", f"ours, {name}"]
         lines = []
         for row in dict.fromkeys((cell["method"], cell["addition"]) for cell in here):
             found = {_column(c): c for c in here if (c["method"], c["addition"]) == row}
@@ -227,7 +238,9 @@ def _pair(cell: Tree | None) -> list[str]:
 
 def _controlled(cell: Tree) -> bool:
     """Whether more than the size departs from the paper's row."""
-    return any(key.startswith(("training.lr", "method.alpha", "method.beta")) for key in cell["departs"])
+    return any(
+        key.startswith(("training.lr", "method.alpha", "method.beta")) for key in cell["departs"]
+    )
 
 
 def mean_std(found: Tree | None) -> str:
@@ -248,8 +261,22 @@ def interval(found: Tree | None) -> str:
     """
     if found is None:
         return NONE
-    between = "" if found["low"] is None else f" [{found['low']:+.2f}, {found['high']:+.2f}]"
-    return f"{found['mean']:+.2f}{between}"
+    ends = "" if found["low"] is None else f" [{found['low']:+.2f}, {found['high']:+.2f}]"
+    return f"{found['mean']:+.2f}{ends}"
+
+
+def between(found: Tree | None) -> str:
+    """
+    >>> between({"mean": 71.0, "low": 68.5159, "high": 73.4841})
+    '68.52 … 73.48'
+    """
+    if found is None or found["low"] is None:
+        return NONE
+    return f"{found['low']:.2f} … {found['high']:.2f}"
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.1f} minutes"
 
 
 def _number(value: float | None, digits: int = 2) -> str:

@@ -41,7 +41,7 @@ def write_findings(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for suffix in ("png", "pdf"):
-            save_figure(figure, folder / f"figure.{suffix}")
+            _save(figure, folder / f"figure.{suffix}")
         for name, text in texts.items():
             _write(folder / name, text.encode())
     except OSError as error:
@@ -108,7 +108,7 @@ def cell(row: Row, column: Column) -> str:
     return f"{text} [{', '.join(others)}]"
 
 
-def save_figure(figure: Figure, path: Path) -> None:
+def _save(figure: Figure, path: Path) -> None:
     buffer = io.BytesIO()
     nothing = {"Software": None} if path.suffix == ".png" else {"CreationDate": None}
     figure.savefig(buffer, format=path.suffix[1:], dpi=150, metadata=nothing)

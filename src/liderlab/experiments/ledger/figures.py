@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...analysis.style import COLOURS, LINES, MARKERS, new_figure
 from ..studies.cases import METHOD_NAMES
-from .assemble import Measured, measured
+from .assemble import Measured, measured, spread
 from .campaign import BOUNDS, BUFFER, METHODS, SETTING
 from .record import Curves, Record
 
@@ -53,17 +54,21 @@ def draw_summary(records: Sequence[Record], ledger: Tree) -> Figure | None:
     left.set(ylabel="final average accuracy (%)", ylim=(0, None))
     left.grid(axis="y", alpha=0.3)
     _gains(right, groups, rehearsing, ledger)
-    scale = next(iter(groups.values())).scale
-    figure.suptitle(f"Split CIFAR-100, buffer {BUFFER}, scale {scale}", fontsize=10)
-    handles, labels = _once(left)
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    figure.suptitle(_title(groups[rehearsing[0], ""]), fontsize=10)
+    _legend_below(figure, [left, right])
     return figure
+
+
+def _title(group: Measured) -> str:
+    config = group.records[0].config
+    size = f"{config['training']['epochs']} epochs, width {config['backbone'].get('width')}"
+    where = f"{config['benchmark']['name']}, buffer {config['memory']['size']}"
+    seeds = max(1, len(group.records))
+    return f"{where}, scale {group.scale} ({size}), {seeds} seed{'s' if seeds > 1 else ''}"
 
 
 def _point(axes: Axes, x: float, group: Measured, number: int, label: str) -> None:
     """A bar with its interval, and the seeds as dots beside it."""
-    from .assemble import spread
-
     values = group.values("faa")
     found = spread(values)
     error = None if found["low"] is None else [[found["mean"] - found["low"]]] * 2
@@ -84,29 +89,26 @@ def _gains(
         if (row["table"], row["setting"], row["buffer"], row["addition"])
         == ("faa", SETTING, BUFFER, "lider")
     }
+    drawn = {group.records[0].name for group in groups.values()}
     gains = {
         row["method"]: row["faa_gain"]
         for row in ledger["measured"]
-        if row["records"] and (group := groups.get((row["method"], "lider")))
-        and row["records"] == [record.name for record in group.records]
-    }  # fmt: skip
+        if row["addition"] == "lider" and row["records"][0] in drawn
+    }
     for place, method in enumerate(methods):
         if (gain := gains.get(method)) is not None:
             low, high = gain["low"], gain["high"]
             error = None if low is None else [[gain["mean"] - low], [high - gain["mean"]]]
             style: Any = {"color": COLOURS[1], "mec": "black", "ms": 6, "ecolor": "black"}
-            axes.errorbar(
-                gain["mean"], place, xerr=error, fmt="s", capsize=3, label="ours", **style
-            )
+            label = "LiDER's gain, paired"
+            axes.errorbar(gain["mean"], place, xerr=error, fmt="s", capsize=3, label=label, **style)
         style = {"mfc": "white", "mec": "black", "ms": 5, "ls": "none"}
-        axes.plot(printed[method], place - 0.22, "D", label="paper (tuned)", **style)
+        axes.plot(printed[method], place - 0.22, "D", label="the paper's (tuned)", **style)
     axes.axvline(0, color="0.4", lw=1)
     axes.set_yticks(range(len(methods)), [METHOD_NAMES[m] for m in methods], fontsize=9)
     axes.invert_yaxis()
     axes.set_xlabel("LiDER's gain in FAA (points)")
     axes.grid(axis="x", alpha=0.3)
-    handles, labels = _once(axes)
-    axes.legend(handles, labels, fontsize=8, loc="best")
 
 
 def _main(records: Sequence[Record]) -> dict[tuple[str, str], Measured]:
@@ -142,8 +144,8 @@ def draw_curves(records: Sequence[Record]) -> Figure | None:
             if row == 0:
                 panel.set_title(stage, fontsize=9)
         panels[row, 0].set_ylabel(label, fontsize=9)
-    handles, labels = _once(panels[0, 0])
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    figure.supxlabel("steps of training; dotted: where a task ends", fontsize=9)
+    _legend_below(figure, [panels[0, 0]])
     return figure
 
 
@@ -164,8 +166,9 @@ def _stage(panel: Axes, curves: Curves, stage: str) -> None:
 
 def draw_analyses(ledger: Tree) -> Figure | None:
     """The guessing game's ROC curves, and the area of the decision surface that is kept."""
-    games = [row for row in ledger["analyses"] if row["analysis"] == "guessing-game" and row["auc"]]
-    surfaces = [row for row in ledger["analyses"] if row["analysis"] == "decision-surface"]
+    found = sorted(ledger["analyses"], key=lambda row: (len(row["label"]), row["record"]))
+    games = [row for row in found if row["analysis"] == "guessing-game" and row["auc"]]
+    surfaces = [row for row in found if row["analysis"] == "decision-surface"]
     if not games and not surfaces:
         return None
     figure = new_figure(7.2, 3.3)
@@ -195,9 +198,23 @@ def draw_analyses(ledger: Tree) -> Figure | None:
     return figure
 
 
-def _once(axes: Axes) -> tuple[list[Any], list[str]]:
-    """Every label of a panel once."""
-    handles, labels = axes.get_legend_handles_labels()
-    found = dict(zip(reversed(labels), reversed(handles), strict=True))
-    order = list(dict.fromkeys(labels))
-    return [found[label] for label in order], order
+def _legend_below(figure: Figure, panels: Sequence[Axes]) -> None:
+    """Every label of these panels once."""
+    found: dict[str, Any] = {}
+    for panel in panels:
+        handles, labels = panel.get_legend_handles_labels()
+        for handle, label in zip(handles, labels, strict=True):
+            found.setdefault(label, handle)
+    style: Any = {"loc": "outside lower center", "ncols": 3, "frameon": False, "fontsize": 9}
+    figure.legend(list(found.values()), list(found), **style)
+
+
+def as_png(figure: Figure) -> bytes:
+    """Small enough to be committed: a line drawing needs no more than a palette."""
+    from PIL import Image
+
+    drawn, small = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=120, metadata={"Software": None})
+    image = Image.open(drawn).convert("RGB")
+    image.quantize(64, dither=Image.Dither.NONE).save(small, "png", optimize=True)
+    return small.getvalue()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -186,7 +187,7 @@ def _round(value: float | None) -> float | None:
 
 
 def _weights(run: RunFolder) -> str | None:
-    """SHA-256 of the final network: two runs of one sum are equal to the bit. None if it is gone."""
+    """SHA-256 of the final network: runs of the same sum are equal to the bit. None: it is gone."""
     if not run.checkpoints.files():
         return None
     network: Mapping[str, Tensor] = run.state()["network"]
@@ -199,8 +200,6 @@ def _weights(run: RunFolder) -> str | None:
 
 def _analyses(path: Path) -> dict[str, Tree]:
     """What `lider analyze` has written beside the run, without its images."""
-    import json
-
     found: dict[str, Tree] = {}
     for name, keys in KEPT.items():
         try:
