@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from ..experiments.ledger.campaign import Item
     from ..experiments.ledger.check import Verdict
-    from ..experiments.ledger.harvest import Harvest
     from ..experiments.ledger.places import Places
     from ..experiments.ledger.record import Record
     from ..experiments.plan import Plan
@@ -189,8 +188,12 @@ def _analyze(items: Sequence[Item], out: Path, done: Sequence[Plan], err: Consol
 @app.command(epilog="Example: lider ledger collect ledger")
 def collect(
     folder: Annotated[
-        Path, typer.Argument(help="Where `measure` or `study` put their runs.", show_default=False)
-    ],
+        Path | None,
+        typer.Argument(
+            help="Where `measure` or `study` put their runs; without one, only write anew.",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Where to write; by default the places of the source tree."),
@@ -200,24 +203,24 @@ def collect(
     ] = None,
 ) -> None:
     """Take the finished runs of a folder into the ledger: records, ledger.json, page, figures."""
-    from ..experiments.ledger.harvest import harvest
+    from ..experiments.ledger.harvest import Harvest, harvest
     from ..experiments.ledger.places import places
     from ..experiments.ledger.record import merged, read_records
 
     where = places(out)
-    found = harvest(folder, commit)
+    found = harvest(folder, commit) if folder else Harvest([], {})
     for name, why in found.left_out.items():
         new_console(stderr=True).print(f"left out {name}: {why}", highlight=False, soft_wrap=True)
     old = read_records(where.records) if where.records.is_dir() else []
     records = merged(old, found.records)
-    written = _write(records, found, where)
+    written = _write(records, found.records, where)
     print(
         f"{len(found.records)} runs taken, {len(found.left_out)} left out; {len(records)} records; "
         f"wrote {', '.join(written)} in {where.pages}"
     )
 
 
-def _write(records: list[Record], found: Harvest, where: Places) -> list[str]:
+def _write(records: list[Record], new: list[Record], where: Places) -> list[str]:
     """Everything that is made of the records."""
     from ..experiments.files import write_atomically
     from ..experiments.ledger.assemble import as_json, assemble
@@ -227,7 +230,7 @@ def _write(records: list[Record], found: Harvest, where: Places) -> list[str]:
     from ..report.ledger import as_markdown
 
     try:
-        write_records(found.records, where.records)
+        write_records(new, where.records)
         ledger = assemble(records)
         figures = draw_all(records, ledger)
         files = {

@@ -153,6 +153,8 @@ def read_records(folder: Path | None = None) -> list[Record]:
     if folder is not None and not folder.is_dir():
         raise UserError(f"{folder} is not a folder of records")
     home = files(__package__) / "records" if folder is None else folder
+    if not home.is_dir():  # nothing was measured yet
+        return []
     found = sorted((file for file in home.iterdir() if file.name.endswith(".json")), key=_name)
     records = [read_record(file.read_text(encoding="utf-8"), file.name) for file in found]
     for file, record in zip(found, records, strict=True):
