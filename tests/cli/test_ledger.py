@@ -44,7 +44,9 @@ def test_measure_collect_show_check(lider, tmp_path: Path) -> None:
     assert code == 0, err
     assert max(map(len, out.splitlines())) <= 80
     assert CELL in out
-    code, out, _ = lider("ledger", "--table", "single-epoch", "--status", "smaller", *mine, "--json")
+    code, out, _ = lider(
+        "ledger", "--table", "single-epoch", "--status", "smaller", *mine, "--json"
+    )
     rows = {row["cell"]: row for row in json.loads(out)["cells"]}
     assert len(rows) == 4
     assert rows[CELL]["paper"] == 18.98

@@ -171,7 +171,7 @@ def _origin(ledger: Tree) -> list[str]:
         cpu = (
             f"{cpu} in the {totals['runs_with_cpu_seconds']} runs that wrote it down"
             if totals["runs_with_cpu_seconds"]
-            else "no run wrote its CPU time down"
+            else "at most as much of CPU time, which none of them wrote down"
         )
     lines = [
         [

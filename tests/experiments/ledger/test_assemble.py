@@ -52,11 +52,13 @@ def test_mean_spread_and_paired_interval(record) -> None:
     assert gain["mean"] == 3.0
     assert (gain["low"], gain["high"]) == pytest.approx((-3.5724, 9.5724), abs=1e-4)
     assert (treated["paper"], treated["paper_gain"]) == (38.43, 1.95)
-    assert treated["records"] == [f"cpu-cifar100-500-er-ace+lider-controlled-seed{s}" for s in range(3)]
+    assert treated["records"] == [
+        f"cpu-cifar100-500-er-ace+lider-controlled-seed{s}" for s in range(3)
+    ]
 
 
 def test_only_common_seeds_are_paired_and_one_has_no_interval(record) -> None:
-    runs = seeded(record, ALONE, [20.0, 22.0]) + [record(replace(LIDER, seed=1), 23.0)]
+    runs = [*seeded(record, ALONE, [20.0, 22.0]), record(replace(LIDER, seed=1), 23.0)]
     cells = all_cells(assemble(runs))
     treated = cells["faa/cifar100/500/er-ace+lider"]
     assert treated["gain"] == {"mean": 1.0, "low": None, "high": None, "p": None, "n": 1}

@@ -27,7 +27,9 @@ def test_all_of_one_seed_comes_before_the_next() -> None:
 
 def test_the_campaign_asks_what_the_issue_asks() -> None:
     methods = {(i.case.method, i.case.addition) for i in campaign(["methods"])}
-    pairs = [(m, a) for m in ("er-ace", "der++", "x-der-rpc", "icarl", "gdumb") for a in ("", "lider")]
+    pairs = [
+        (m, a) for m in ("er-ace", "der++", "x-der-rpc", "icarl", "gdumb") for a in ("", "lider")
+    ]
     assert methods == {("finetune", ""), ("joint", ""), *pairs}
     changed = {
         (i.case.addition, i.case.estimator)

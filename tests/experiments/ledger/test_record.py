@@ -26,7 +26,10 @@ def test_it_reads_back(record, tmp_path: Path) -> None:
         ({"colour": "red"}, "colour"),
         ({"steps": "many"}, "steps"),
         ({"case": {"setting": "cifar100", "flavour": 1}}, "a case has no flavour"),
-        ({"case": {"setting": "cifar100", "buffer": 5, "method": "er", "addition": "x"}}, "addition"),
+        (
+            {"case": {"setting": "cifar100", "buffer": 5, "method": "er", "addition": "x"}},
+            "addition",
+        ),
         ({"matrix": None}, "matrix"),
     ],
 )
@@ -47,7 +50,7 @@ def test_what_is_no_record_is_one_sentence(text: str) -> None:
 
 def test_a_file_is_called_what_it_holds(record, tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text(record(CASE, 20.0).text())
-    with pytest.raises(UserError, match="other.json holds the record"):
+    with pytest.raises(UserError, match=r"other\.json holds the record"):
         read_records(tmp_path)
     with pytest.raises(UserError, match="not a folder of records"):
         read_records(tmp_path / "none")

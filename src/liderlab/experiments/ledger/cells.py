@@ -7,8 +7,7 @@ what is added to it. Poisoning has `/p0.1` behind that, and tables that print bo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import cast
 
@@ -40,25 +39,23 @@ def name_of(cell: paper.Cell) -> str:
     return cell_name(cell.table, case_of(cell), cell.metric, cell.poison)
 
 
-def case_of(cell: paper.Cell, seed: int = 0) -> Case:
+def case_of(cell: paper.Cell) -> Case:
     """The run behind a printed number, with the values that the paper prints for it.
 
     >>> case_of(paper.find("faa", "cifar100", 500, "er-ace", "lider")).label
     'ER-ACE + LiDER'
     """
     addition = cast(Addition, cell.addition)
-    poison = cell.poison or 0.0
-    return Case(cell.setting, cell.buffer, cell.method, addition, poison=poison, seed=seed)
+    return Case(cell.setting, cell.buffer, cell.method, addition, poison=cell.poison or 0.0)
 
 
-def cases_of_the_paper(seeds: Iterable[int]) -> Iterator[Case]:
+def cases_of_the_paper() -> list[Case]:
     """Every run that some cell needs, once, and the controlled one where that is another."""
     found: dict[Case, None] = {}
     for cell in paper.cells():
         case = case_of(cell)
         found |= dict.fromkeys((case, controlled(case) if cell.lider else case))
-    for seed in seeds:
-        yield from (replace(case, seed=seed) for case in found)
+    return list(found)
 
 
 def unknown_cell(name: str, names: Iterable[str]) -> UserError:

@@ -45,20 +45,19 @@ def harvest(folder: Path, commit: str | None = None) -> Harvest:
 
     commit: of this project, that the runs were made with.
     """
-    runs = _runs(folder)
-    known = _known(runs)
     records, left_out = [], {}
-    for run in runs:
-        if not run.finished:
-            left_out[run.path.name] = "it has not finished"
-        elif run.path.name not in known:
-            left_out[run.path.name] = "it is no run of the ledger"
+    finished = []
+    for run in _runs(folder):
+        if run.finished:
+            finished.append(run)
         else:
-            item = known[run.path.name]
-            try:
-                records.append(record_of(run, item, commit))
-            except UserError as error:
-                left_out[run.path.name] = str(error)
+            left_out[run.path.name] = "it has not finished"
+    known = _known(finished)
+    for run in finished:
+        try:
+            records.append(record_of(run, _item(run, known), commit))
+        except UserError as error:
+            left_out[run.path.name] = str(error)
     return Harvest(sorted(records, key=lambda record: record.name), left_out)
 
 
@@ -74,16 +73,28 @@ def _runs(folder: Path) -> list[RunFolder]:
 
 def _known(runs: Iterable[RunFolder]) -> dict[str, Item]:
     """The items that these runs may be, by name: the campaign's, and every cell of the paper."""
-    configs = [run.config() for run in runs]
-    scales = sorted({config.scale.name for config in configs if config.scale})
-    seeds = 1 + max(config.seed for config in configs)
+    found = {_scale_and_seed(run) for run in runs}
     items = []
-    for scale in scales:
-        items += campaign(seeds=seeds, scale=scale)
+    for scale, seed in sorted(found):
+        cases = [item.case for item in campaign(seeds=1)]
         if scale != "smoke":  # where all settings have one stand-in
-            cases = cases_of_the_paper(range(seeds))
-            items += [Item("paper", case, scale) for case in cases]
+            cases += cases_of_the_paper()
+        items += [Item("", replace(case, seed=seed), scale) for case in cases]
     return by_name(items)
+
+
+def _scale_and_seed(run: RunFolder) -> tuple[str, int]:
+    try:
+        config = run.config()
+    except UserError:  # which will be said when it is looked at
+        return "paper", 0
+    return config.scale.name if config.scale else "paper", config.seed
+
+
+def _item(run: RunFolder, known: Mapping[str, Item]) -> Item:
+    if run.path.name not in known:
+        raise UserError("it is no run of the ledger")
+    return known[run.path.name]
 
 
 def record_of(run: RunFolder, item: Item, commit: str | None = None) -> Record:
