@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from ..experiments.ledger.campaign import Item
     from ..experiments.ledger.check import Verdict
-    from ..experiments.ledger.places import Places
     from ..experiments.ledger.record import Record
     from ..experiments.plan import Plan
 
@@ -205,7 +204,8 @@ def collect(
     """Take the finished runs of a folder into the ledger: records, ledger.json, page, figures."""
     from ..experiments.ledger.harvest import Harvest, harvest
     from ..experiments.ledger.places import places
-    from ..experiments.ledger.record import merged, read_records
+    from ..experiments.ledger.record import merged, read_records, write_records
+    from ..report.ledger import write_ledger
 
     where = places(out)
     found = harvest(folder, commit) if folder else Harvest([], {})
@@ -213,36 +213,15 @@ def collect(
         new_console(stderr=True).print(f"left out {name}: {why}", highlight=False, soft_wrap=True)
     old = read_records(where.records) if where.records.is_dir() else []
     records = merged(old, found.records)
-    written = _write(records, found.records, where)
+    try:
+        write_records(found.records, where.records)
+        written = write_ledger(records, where.pages)
+    except OSError as error:
+        raise UserError(f"cannot write to {where.pages}: {error.strerror}") from None
     print(
         f"{len(found.records)} runs taken, {len(found.left_out)} left out; {len(records)} records; "
         f"wrote {', '.join(written)} in {where.pages}"
     )
-
-
-def _write(records: list[Record], new: list[Record], where: Places) -> list[str]:
-    """Everything that is made of the records."""
-    from ..experiments.files import write_atomically
-    from ..experiments.ledger.assemble import as_json, assemble
-    from ..experiments.ledger.figures import as_png, draw_all
-    from ..experiments.ledger.places import findings
-    from ..experiments.ledger.record import write_records
-    from ..report.ledger import as_markdown
-
-    try:
-        write_records(new, where.records)
-        ledger = assemble(records)
-        figures = draw_all(records, ledger)
-        files = {
-            "ledger.json": as_json(ledger).encode(),
-            "ledger.md": as_markdown(ledger, findings(), figures).encode(),
-            **{name: as_png(figure) for name, figure in figures.items()},
-        }
-        for name, data in files.items():
-            write_atomically(where.pages / name, lambda file, data=data: file.write(data))  # type: ignore[misc]
-    except OSError as error:
-        raise UserError(f"cannot write to {where.pages}: {error.strerror}") from None
-    return list(files)
 
 
 @app.command(epilog="Example: lider ledger check --cell faa/cifar100/500/er-ace+lider")

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..experiments.files import write_atomically
+from ..experiments.ledger.assemble import as_json, assemble
 from ..experiments.ledger.cells import OURS
 from ..experiments.ledger.departures import STATUSES, in_words
+from ..experiments.ledger.places import findings
 from ..experiments.paper import TABLES
 from ..experiments.studies.cases import LABELS, METHOD_NAMES
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from ..experiments.ledger.record import Record
 
 Tree = dict[str, Any]
 NONE = "–"
@@ -51,9 +57,26 @@ rate or other weights (marked ᶜ in the tables of the paper). Gap: accuracy on 
 """
 
 
-def as_markdown(ledger: Tree, findings: str = "", figures: Iterable[str] = ()) -> str:
-    """The page. findings: written by hand. figures: names of those that lie beside it."""
-    parts = [HEAD, _counts(ledger), findings.strip() + "\n" if findings.strip() else ""]
+def write_ledger(records: Sequence[Record], folder: Path) -> list[str]:
+    """ledger.json, ledger.md and the figures that there are records for; returns their names."""
+    from ..experiments.ledger.figures import as_png, draw_all
+
+    ledger = assemble(records)
+    figures = draw_all(records, ledger)
+    files = {
+        "ledger.json": as_json(ledger).encode(),
+        "ledger.md": as_markdown(ledger, findings(), figures).encode(),
+        **{name: as_png(figure) for name, figure in figures.items()},
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        write_atomically(folder / name, lambda file, data=data: file.write(data))  # type: ignore[misc]
+    return list(files)
+
+
+def as_markdown(ledger: Tree, by_hand: str = "", figures: Iterable[str] = ()) -> str:
+    """The page. by_hand: what somebody wrote about it. figures: those that lie beside it."""
+    parts = [HEAD, _counts(ledger), by_hand.strip() + "\n" if by_hand.strip() else ""]
     drawn = [name for name in FIGURES if name in set(figures)]
     if ledger["measured"]:
         parts += ["## What was measured\n", LEGEND, *_measured(ledger)]

@@ -60,10 +60,6 @@ class Measured:
     def departs(self) -> Tree:
         return departures(self.records[0])
 
-    @property
-    def changes(self) -> Any:
-        return (self.records[0].config.get("scale") or {}).get("changes")
-
 
 def assemble(records: Sequence[Record]) -> Tree:
     """The whole ledger."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
-from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -66,7 +65,7 @@ class Record(BaseModel):
     `lider analyze` found in the run, by analysis. command: repeats the run.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
+    model_config = ConfigDict(extra="forbid", frozen=True)
     format: int = FORMAT
     run: str
     case: Annotated[Case, BeforeValidator(_case), PlainSerializer(_sparse)]
