@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from liderlab.experiments.ledger.campaign import Item
+from liderlab.experiments.ledger.campaign import campaign
 from liderlab.experiments.ledger.commands import command_of
 from liderlab.experiments.ledger.record import Record
 from liderlab.experiments.run import run
@@ -73,10 +72,7 @@ def record() -> Callable[..., Record]:
     return make
 
 
-PAIR = tuple(
-    Item("methods", replace(Case("cifar100", 500, "er-ace"), **change), "smoke")
-    for change in ({}, {"addition": "lider", "column": "controlled"})
-)
+PAIR = campaign(["single-epoch"], scale="smoke")
 
 
 @pytest.fixture(scope="session")

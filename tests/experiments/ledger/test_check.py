@@ -23,7 +23,7 @@ CASE = Case("cifar100", 500, "er-ace")
 
 def test_run_again_it_is_equal_to_the_bit(measured: Path, tmp_path: Path) -> None:
     records = harvest(measured).records
-    (one,) = runs_of("faa/cifar100/500/er-ace+lider", assemble(records), records)
+    (one,) = runs_of("single-epoch/cifar100-online/500/er-ace+lider/ff", assemble(records), records)
     now = run_again(one, tmp_path / "again")
     verdict = compare(one, now, [one])
     assert (verdict.other, verdict.apart) == ({}, {})

@@ -15,7 +15,7 @@ def test_what_is_kept_is_what_the_run_says(measured: Path) -> None:
     found = harvest(measured, commit="abc")
     assert not found.left_out
     treated, plain = found.records
-    assert [r.case.label for r in (plain, treated)] == ["ER-ACE", "ER-ACE + LiDER (controlled)"]
+    assert [r.case.label for r in (plain, treated)] == ["ER-ACE", "ER-ACE + LiDER"]
     folder = RunFolder(measured / "runs" / treated.run)
     result = folder.result()
     accuracy = result["class_incremental"]

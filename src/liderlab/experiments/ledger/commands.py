@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from functools import cache
 
 from ..config import make_config
 from ..difference import flat
@@ -11,6 +12,7 @@ from ..studies.cases import Case, Request, config_of
 from .campaign import SETTINGS
 
 
+@cache
 def command_of(case: Case, scale: str) -> str:
     """The preset, and whatever the case changes in it.
 
