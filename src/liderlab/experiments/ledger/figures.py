@@ -52,6 +52,7 @@ def draw_summary(records: Sequence[Record], ledger: Tree) -> Figure | None:
             left.axhline(level, color="0.4", ls=dashes, lw=1.2, label=METHOD_NAMES[method])
     left.set_xticks(range(len(rehearsing)), [METHOD_NAMES[m] for m in rehearsing], fontsize=9)
     left.set(ylabel="final average accuracy (%)", ylim=(0, None))
+    left.set_xlim(-0.6, len(rehearsing) - 0.4)
     left.grid(axis="y", alpha=0.3)
     _gains(right, groups, rehearsing, ledger)
     figure.suptitle(_title(groups[rehearsing[0], ""]), fontsize=10)
@@ -106,7 +107,7 @@ def _gains(
         axes.plot(printed[method], place - 0.22, "D", label="the paper's (tuned)", **style)
     axes.axvline(0, color="0.4", lw=1)
     axes.set_yticks(range(len(methods)), [METHOD_NAMES[m] for m in methods], fontsize=9)
-    axes.invert_yaxis()
+    axes.set_ylim(len(methods) - 0.5, -0.5)  # in the order of the left panel, from above
     axes.set_xlabel("LiDER's gain in FAA (points)")
     axes.grid(axis="x", alpha=0.3)
 
@@ -144,8 +145,7 @@ def draw_curves(records: Sequence[Record]) -> Figure | None:
             if row == 0:
                 panel.set_title(stage, fontsize=9)
         panels[row, 0].set_ylabel(label, fontsize=9)
-    figure.supxlabel("steps of training; dotted: where a task ends", fontsize=9)
-    _legend_below(figure, [panels[0, 0]])
+    _legend_below(figure, [panels[0, 0]], "over the steps of training; dotted: where a task ends")
     return figure
 
 
@@ -198,7 +198,7 @@ def draw_analyses(ledger: Tree) -> Figure | None:
     return figure
 
 
-def _legend_below(figure: Figure, panels: Sequence[Axes]) -> None:
+def _legend_below(figure: Figure, panels: Sequence[Axes], title: str | None = None) -> None:
     """Every label of these panels once."""
     found: dict[str, Any] = {}
     for panel in panels:
@@ -206,7 +206,7 @@ def _legend_below(figure: Figure, panels: Sequence[Axes]) -> None:
         for handle, label in zip(handles, labels, strict=True):
             found.setdefault(label, handle)
     style: Any = {"loc": "outside lower center", "ncols": 3, "frameon": False, "fontsize": 9}
-    figure.legend(list(found.values()), list(found), **style)
+    figure.legend(list(found.values()), list(found), title=title, title_fontsize=9, **style)
 
 
 def as_png(figure: Figure) -> bytes:
