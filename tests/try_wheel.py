@@ -36,6 +36,7 @@ def try_wheel(folder: Path) -> None:
         assert where.startswith(str(site)), f"imported {where}"
         for command in (
             ["list", "presets", "cifar100"],
+            ["ledger", "--table", "faa"],
             ["run", "--benchmark", "synthetic", "--method", "er-ace", "--lider", "--buffer", "20"],
         ):
             subprocess.run([*python, *command], cwd=home, env=environment, check=True)

@@ -72,6 +72,23 @@ def test_a_crash_changes_nothing(whole: RunFolder, tmp_path: Path, steps: int) -
     assert compare(whole, RunFolder(tmp_path)) == []
 
 
+def test_cpu_seconds_are_those_of_all_stretches_or_unknown(tmp_path: Path) -> None:
+    """A checkpoint that does not say how much was used so far leaves the sum unknown."""
+    folder = RunFolder(tmp_path)
+    for steps in (4, 8):
+        with pytest.raises(Crash):
+            run(config(), tmp_path, existing="resume", listener=after(steps, crash))
+    state = folder.state()
+    folder.checkpoints.write(state | {"seconds_cpu": 1000.0})
+    counted = run(config(), tmp_path, existing="resume")["seconds_cpu"]
+    assert counted > 1000.0
+    (tmp_path / "result.json").unlink()
+    state = folder.state()
+    del state["seconds_cpu"]
+    folder.checkpoints.write(state)
+    assert run(config(), tmp_path, existing="resume")["seconds_cpu"] is None
+
+
 def test_a_damaged_checkpoint_costs_only_time(
     whole: RunFolder, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

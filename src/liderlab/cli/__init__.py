@@ -10,7 +10,7 @@ import typer
 from .. import __version__
 from ..errors import RunFailed, UserError
 from ..experiments.interrupt import Stopped
-from . import bench, data, looking, report, running, search, study, sweep, tools, watch
+from . import bench, data, ledger, looking, report, running, search, study, sweep, tools, watch
 from .shared import complain
 
 INTERRUPTED = 130
@@ -44,6 +44,7 @@ app.add_typer(report.app)
 app.add_typer(watch.app)
 app.add_typer(bench.app)
 app.add_typer(data.app, name="data")
+app.add_typer(ledger.app, name="ledger")
 
 
 def main() -> None:

@@ -71,7 +71,7 @@ def study(
     err = new_console(stderr=True)
     try:
         conducted = conduct(
-            name, request, out, _runner(workers), lambda text: err.print(text, highlight=False)
+            name, request, out, runner(workers), lambda text: err.print(text, highlight=False)
         )
     except Stopped as stopped:
         raise StudyStopped(stopped) from None
@@ -91,7 +91,8 @@ def study(
         raise RunFailed(f"{len(conducted.failed)} of {len(conducted.runs)} runs failed: see above")
 
 
-def _runner(workers: int) -> RunAll:
+def runner(workers: int) -> RunAll:
+    """One after the other, or several at a time."""
     return _in_turn if workers == 1 else partial(_side_by_side, workers)
 
 

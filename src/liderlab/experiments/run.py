@@ -95,18 +95,19 @@ class _Execution:
     def __init__(self, work: Run, folder: RunFolder, listener: Listener | None) -> None:
         self._work, self._folder, self._listener = work, folder, listener
         self._interval = Interval.parse(work.config.checkpoint_every)
-        self._seconds, self._cpu, self._logged = 0.0, 0.0, 0
+        self._seconds, self._logged = 0.0, 0
+        self._cpu: float | None = 0.0
         if (state := folder.checkpoints.latest()) is not None:
             check_origin(state.pop("origin", {}), work.origin, folder.path)
             self._seconds, self._logged = state.pop("seconds"), state.pop("logged")
-            self._cpu = state.pop("seconds_cpu", 0.0)
+            self._cpu = state.pop("seconds_cpu", None)  # older versions did not count: unknown
             work.loop.evaluating = state.pop("seconds_evaluating", work.loop.evaluating)
             work.loop.load_state_dict(state)
             work.loop.memory.checkpointed(state["steps"], folder.checkpoints.oldest())
         told = work.config.model_dump(mode="json")
         self._trackers = Trackers(work.config.tracker, folder.path, told, work.loop.steps)
         self._started = self._saved_at = time.monotonic()
-        self._cpu -= time.process_time()
+        self._cpu_before = time.process_time()
         self._saved_steps = work.loop.steps
         self._planned, self._told_at = 0, -math.inf
 
@@ -197,9 +198,9 @@ class _Execution:
     def _elapsed(self) -> float:
         return self._seconds + time.monotonic() - self._started
 
-    def _used(self) -> float:
+    def _used(self) -> float | None:
         """CPU seconds, of all threads: what it costs where others work on the same machine."""
-        return self._cpu + time.process_time()
+        return None if self._cpu is None else self._cpu + time.process_time() - self._cpu_before
 
 
 def metrics_line(work: Run, event: Event) -> dict[str, Any] | None:
@@ -243,7 +244,7 @@ def resolved(work: Run) -> dict[str, Any]:
     return {name: found for name, regularizer in names if (found := regularizer.resolved())}
 
 
-def _result(work: Run, seconds: float, cpu: float) -> dict[str, Any]:
+def _result(work: Run, seconds: float, cpu: float | None) -> dict[str, Any]:
     stream = work.stream
     return {
         **work.loop.evaluation.summary(),
@@ -256,7 +257,7 @@ def _result(work: Run, seconds: float, cpu: float) -> dict[str, Any]:
         **work.origin,
         "versions": versions(),
         "seconds": round(seconds, 2),
-        "seconds_cpu": round(cpu, 2),
+        "seconds_cpu": None if cpu is None else round(cpu, 2),
         "seconds_evaluating": [round(s, 2) for s in work.loop.evaluating],
     }
 

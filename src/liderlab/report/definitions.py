@@ -61,6 +61,8 @@ TERMS = {
     "its 95 % interval by Student's t over the seeds that both have. An interval that holds 0 "
     "leaves it open whether LiDER helped.",
     "paper": "What the paper reports for this row, measured at full scale by its authors.",
+    "ledger": "What the project's reproduction ledger (lider ledger) has for this very "
+    "configuration: mean ± standard deviation of FAA over its seeds.",
     "scale": "full: as configured. smoke and cpu are smaller versions of an experiment (fewer "
     "epochs and images, a narrower network): their numbers cannot be held against the paper's.",
     "buffer": "How many samples the memory can hold.",

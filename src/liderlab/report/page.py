@@ -27,6 +27,7 @@ from ..experiments.folder import RunFolder, flat
 from .curves import logged, short
 from .definitions import METRICS, TERMS
 from .groups import Group, PaperNumbers, grouped, in_paper, without_lider
+from .ledgered import in_ledger
 from .published import published
 from .records import SETTINGS, Record, differing
 from .statistics import paired_difference
@@ -113,8 +114,9 @@ def overview(records: Sequence[Record], title: str, paper: PaperNumbers) -> Tree
     groups = grouped(records)
     numbers = {id(record): number for number, record in enumerate(records)}
     rows = [_row(group, groups, paper) for group in groups]
-    for row, group in zip(rows, groups, strict=True):
+    for row, group, ledger in zip(rows, groups, in_ledger(groups), strict=True):
         row["runs"] = [numbers[id(run)] for run in group.runs]
+        row["ledger"] = ledger
     _mark_best(rows, groups)
     group_of = {run: row for row, group in enumerate(rows) for run in group["runs"]}
     configs = [flat(record.config) for record in records]

@@ -186,6 +186,7 @@ BOOKKEEPING = (
     "deterministic",
     "log_every",
     "checkpoint_every",
+    "keep_tasks",
     "on_nonfinite",
     "scale.changes",
 )

@@ -425,6 +425,8 @@ function overviewTable(groups) {
       { label: "LiDER adds (FAA)", numeric: true, downFirst: true, explain: explain("LiDER adds"), value: (g) => g.adds[state.setting].faa?.mean ?? null, cell: (g) => addsCell(g) },
     all.groups.some((g) => Object.keys(g.paper).length) &&
       { label: "Paper (FAA, FF)", numeric: true, explain: explain("paper"), value: (g) => g.paper.faa ?? null, cell: (g) => paperCell(g) },
+    all.groups.some((g) => g.ledger.n) &&
+      { label: "Ledger (FAA)", numeric: true, explain: explain("ledger"), value: (g) => g.ledger.mean ?? null, cell: (g) => ledgerCell(g) },
     { label: "Scale", explain: explain("scale"), value: (g) => g.scale, cell: scaleCell },
     { label: "Seeds", numeric: true, explain: explain("seeds"), value: (g) => g.seeds, cell: (g) => String(g.seeds) },
   ].filter(Boolean);
@@ -433,6 +435,11 @@ function overviewTable(groups) {
 function paperCell(group) {
   if (state.setting !== "class_incremental" || group.paper.faa === undefined) return h("span", { class: "faint" }, "–");
   return [number(group.paper.faa), group.paper.ff !== undefined && h("span", { class: "std" }, `, ${number(group.paper.ff)}`)];
+}
+function ledgerCell(group) {
+  if (state.setting !== "class_incremental" || !group.ledger.n) return h("span", { class: "faint" }, "–");
+  const std = group.ledger.std === null ? "" : ` ± ${number(group.ledger.std)}`;
+  return [number(group.ledger.mean), h("span", { class: "std" }, `${std} (${group.ledger.n})`)];
 }
 
 function overviewPage() {

@@ -1,0 +1,292 @@
+"""`lider ledger`: the paper's cells, ours beside theirs, and how to measure them again."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import RunFailed, UserError, unknown
+from ..experiments.interrupt import Stopped
+from .shared import JsonOption, new_console
+from .study import StudyStopped, runner
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..experiments.ledger.campaign import Item
+    from ..experiments.ledger.check import Verdict
+    from ..experiments.ledger.record import Record
+    from ..experiments.plan import Plan
+
+app = typer.Typer(help="Every cell of the paper's tables: ours beside theirs.")
+Tree = dict[str, Any]
+RecordsOption = Annotated[
+    Path | None, typer.Option(help="Other records than those that come with the package.")
+]
+
+
+@app.callback(
+    invoke_without_command=True,
+    epilog="Example: lider ledger --table faa --setting cifar100",
+)
+def show(
+    context: typer.Context,
+    table: Annotated[
+        str | None, typer.Option(help="Only this table: faa, ff, single-epoch, …")
+    ] = None,
+    setting: Annotated[
+        str | None, typer.Option(help="Only this setting: cifar100, cub200, …")
+    ] = None,
+    status: Annotated[
+        str | None, typer.Option(help="Only these: paper, smaller, or not (measured).")
+    ] = None,
+    records: RecordsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Every cell of the paper's tables: ours beside theirs, and what was not measured."""
+    if context.invoked_subcommand is not None:
+        return
+    from ..report.ledger import cell_table, table_counts
+
+    ledger = _ledger(records)[0]
+    chosen = _chosen(ledger, table, setting, status)
+    if as_json:
+        kept = {id(row) for row in chosen}
+        parts = {k: [row for row in ledger[k] if id(row) in kept] for k in ("cells", "ours")}
+        print(json.dumps(ledger | parts, indent=1, ensure_ascii=False))
+        return
+    console = new_console()
+    if table is setting is status is None:
+        console.print(table_counts(ledger))
+        chosen = [row for row in chosen if row["ours"]]
+        if not chosen:
+            console.print("nothing was measured yet: lider ledger measure", highlight=False)
+            return
+        console.print()
+    console.print(cell_table(chosen))
+    console.print(
+        "ours: mean ± std (seeds); –: not measured; what a smaller scale is: --json, or the page",
+        highlight=False,
+    )
+
+
+def _chosen(ledger: Tree, table: str | None, setting: str | None, status: str | None) -> list[Tree]:
+    """The cells that were asked for; a name that none of them has is refused."""
+    rows: list[Tree] = [*ledger["cells"], *ledger["ours"]]
+    kinds = {kind.partition(" ")[0]: kind for kind in ledger["statuses"]}
+    if status is not None and status not in kinds and status not in kinds.values():
+        raise unknown("status", status, kinds)
+    for field, value in (("table", table), ("setting", setting)):
+        names = list(dict.fromkeys(row[field] for row in rows))
+        if value is not None and value not in names:
+            raise unknown(field, value, names)
+    return [
+        row
+        for row in rows
+        if table in (None, row["table"])
+        and setting in (None, row["setting"])
+        and (status is None or row["status"].startswith(kinds.get(status, status)))
+    ]
+
+
+def _ledger(folder: Path | None) -> tuple[Tree, list[Record]]:
+    from ..experiments.ledger.assemble import assemble
+    from ..experiments.ledger.record import read_records
+
+    records = read_records(folder)
+    return assemble(records), records
+
+
+@app.command(epilog="Example: lider ledger cells cifar100 er-ace")
+def cells(
+    words: Annotated[
+        list[str] | None, typer.Argument(help="Only cells with these words in their names.")
+    ] = None,
+    records: RecordsOption = None,
+) -> None:
+    """List the cells' names, which `check` takes."""
+    from ..experiments.ledger.assemble import all_cells
+
+    for name in all_cells(_ledger(records)[0]):
+        if all(word in name for word in words or []):
+            print(name)
+
+
+@app.command(epilog="Example: lider ledger measure --out ledger --workers 2 --group ablations")
+def measure(
+    out: Annotated[Path, typer.Option(help="Where the runs go.")] = Path("ledger"),
+    workers: Annotated[int, typer.Option(min=1, help="Runs at a time, each with one thread.")] = 1,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(help="methods, ablations or single-epoch, repeatable; by default all."),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="How many seeds; by default 3, single-epoch 1.")
+    ] = None,
+    scale: Annotated[
+        str | None, typer.Option(help="Another scale than the ledger's, to try it: smoke.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List all runs, and which have finished.")
+    ] = False,
+) -> None:
+    """Run what the ledger needs, all of seed 0 first; skip what is done, go on with the rest."""
+    from ..experiments.folder import RunFolder
+    from ..experiments.ledger.campaign import GROUPS, campaign
+    from ..experiments.studies.cases import Request
+
+    Request(scale or "cpu")  # a wrong scale is said before anything starts
+    items = campaign(group or tuple(GROUPS), seeds, scale)
+    plans = list({plan.name: plan for plan in (item.plan(out) for item in items)}.values())
+    if dry_run:
+        for plan in plans:
+            print(plan.name, "finished" if RunFolder(plan.folder).finished else "", sep="\t")
+        return
+    from ..experiments.studies.conduct import check_inputs, is_finished
+
+    waiting = [plan for plan in plans if not is_finished(plan)]
+    err = new_console(stderr=True)
+    err.print(f"{len(plans)} runs, {len(plans) - len(waiting)} of them are there already")
+    try:
+        if waiting:
+            check_inputs(waiting)
+        failed = runner(workers)(waiting) if waiting else {}
+    except Stopped as stopped:
+        raise StudyStopped(stopped) from None
+    _analyze(items, out, [plan for plan in plans if plan.name not in failed], err)
+    new_console().print(f"next: lider ledger collect {out}", soft_wrap=True, highlight=False)
+    if failed:
+        reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
+        raise RunFailed(f"{len(failed)} of {len(plans)} runs failed: {reasons}")
+
+
+def _analyze(items: Sequence[Item], out: Path, done: Sequence[Plan], err: Console) -> None:
+    """Look into the first pair, once."""
+    from ..experiments.ledger.campaign import ANALYSES, followed
+    from ..experiments.studies.analyze import analyze_run
+    from ..report.study_tables import write_findings
+
+    for item in items:
+        plan = item.plan(out)
+        if not followed(item.case) or plan not in done:
+            continue
+        for name in ANALYSES:
+            folder = plan.folder / "analysis" / name
+            if not (folder / "result.json").is_file():
+                err.print(f"{name} in {plan.name}", highlight=False)
+                findings, figure, document = analyze_run(name, plan.folder, item.scale)
+                title = f"# {document['title']}\n\nThe run {plan.name}.\n\n"
+                write_findings(document, title, findings, figure, folder)
+
+
+@app.command(epilog="Example: lider ledger collect ledger")
+def collect(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Where `measure` or `study` put their runs; without one, only write anew.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where to write; by default the places of the source tree."),
+    ] = None,
+    commit: Annotated[
+        str | None, typer.Option(help="The commit of this project that the runs were made with.")
+    ] = None,
+) -> None:
+    """Take the finished runs of a folder into the ledger: records, ledger.json, page, figures."""
+    from ..experiments.ledger.harvest import Harvest, harvest
+    from ..experiments.ledger.places import places
+    from ..experiments.ledger.record import merged, read_records, write_records
+    from ..report.ledger import write_ledger
+
+    where = places(out)
+    found = harvest(folder, commit) if folder else Harvest([], {})
+    for name, why in found.left_out.items():
+        new_console(stderr=True).print(f"left out {name}: {why}", highlight=False, soft_wrap=True)
+    old = read_records(where.records) if where.records.is_dir() else []
+    records = merged(old, found.records)
+    try:
+        write_records(found.records, where.records)
+        written = write_ledger(records, where.pages)
+    except OSError as error:
+        raise UserError(f"cannot write to {where.pages}: {error.strerror}") from None
+    print(
+        f"{len(found.records)} runs taken, {len(found.left_out)} left out; {len(records)} records; "
+        f"wrote {', '.join(written)} in {where.pages}"
+    )
+
+
+@app.command(epilog="Example: lider ledger check --cell faa/cifar100/500/er-ace+lider")
+def check(
+    cell: Annotated[str, typer.Option(help="lider ledger cells.", show_default=False)],
+    seed: Annotated[
+        int | None, typer.Option(help="Which of its runs; by default the first.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The run's folder, kept and resumed; by default a temporary one."),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(min=0, help="Points FAA and FF may differ by; by default docs/studies.md."),
+    ] = None,
+    records: RecordsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run one cell again, and compare it with what is committed."""
+    from ..experiments.ledger.check import compare, run_again, runs_of, with_seed
+
+    runs = runs_of(cell, *_ledger(records))
+    record = with_seed(runs, seed)
+
+    from ..report.progress import ProgressDisplay
+
+    err = new_console(stderr=True)
+    err.print(f"{record.name}: {record.command}", highlight=False, soft_wrap=True)
+    with tempfile.TemporaryDirectory() as temporary, ProgressDisplay(err, 1) as display:
+        display.begin(record.name)
+        now = run_again(record, out or Path(temporary) / "run", display)
+        display.finish()
+    verdict = compare(record, now, runs, tolerance)
+    _tell(cell, verdict, as_json)
+    if not verdict.agrees:
+        raise RunFailed(f"{cell} does not agree with its record")
+
+
+def _tell(cell: str, verdict: Verdict, as_json: bool) -> None:
+    committed, now = verdict.committed, verdict.now
+    if as_json:
+        tree = {
+            "cell": cell,
+            "record": committed.name,
+            "agrees": verdict.agrees,
+            "committed": committed.class_incremental.model_dump(),
+            "now": now.class_incremental.model_dump(),
+            "apart": verdict.apart,
+            "allowed": verdict.allowed,
+            "other_versions": verdict.other,
+        }
+        print(json.dumps(tree, indent=1, ensure_ascii=False))
+        return
+    for metric in ("faa", "ff"):
+        a, b = committed.metric(metric), now.metric(metric)
+        if a is not None and b is not None:
+            print(
+                f"{metric.upper()}: committed {a:.4f}, now {b:.4f}, difference {b - a:+.4f} "
+                f"(allowed: {verdict.allowed[metric]:.4f})"
+            )
+    for name, (before, here) in verdict.other.items():
+        print(f"{name}: committed {before}, here {here}")
+    if not verdict.apart:
+        exact = " and weights" if committed.network and now.network else ""
+        print(f"equal: FAA, FF, accuracy matrix{exact}")
+    else:
+        print(f"not equal: {', '.join(verdict.apart)}")

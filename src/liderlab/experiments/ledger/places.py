@@ -1,0 +1,37 @@
+"""Where the ledger's files lie. No torch needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from ...errors import UserError
+
+PACKAGE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Places:
+    """records: a folder of them. pages: where ledger.json, ledger.md and the figures go."""
+
+    records: Path
+    pages: Path
+
+
+def places(out: Path | None) -> Places:
+    """In a folder of the user's; by default those of the source tree, where there is one."""
+    if out is not None:
+        return Places(out / "records", out)
+    root = PACKAGE.parents[3]
+    if not (root / "pyproject.toml").is_file() or not (root / "docs").is_dir():
+        raise UserError(
+            "the committed ledger is written in a checkout of the project, and this is an "
+            "installed package: choose a folder of your own with --out"
+        )
+    return Places(PACKAGE / "records", root / "docs")
+
+
+def findings() -> str:
+    """What the numbers say, written by hand."""
+    return (files(__package__) / "findings.md").read_text(encoding="utf-8")
