@@ -10,7 +10,20 @@ import typer
 from .. import __version__
 from ..errors import RunFailed, UserError
 from ..experiments.interrupt import Stopped
-from . import bench, data, looking, report, running, search, study, sweep, tools, watch
+from . import (
+    bench,
+    data,
+    demo,
+    looking,
+    pretrain,
+    report,
+    running,
+    search,
+    study,
+    sweep,
+    tools,
+    watch,
+)
 from .shared import complain
 
 INTERRUPTED = 130
@@ -35,6 +48,8 @@ def _top(
 
 
 app.add_typer(running.app)
+app.add_typer(pretrain.app)
+app.add_typer(demo.app)
 app.add_typer(looking.app)
 app.add_typer(sweep.app)
 app.add_typer(search.app)

@@ -1,4 +1,4 @@
-"""Commands that train: run, resume, verify-resume, pretrain, demo."""
+"""Commands that train: run, resume, verify-resume."""
 
 from __future__ import annotations
 
@@ -165,59 +165,7 @@ def run(
     complete = make_config(*layers, options, assigned(set_))
     name = "-".join([complete.benchmark.name, complete.method.name, *complete.regularizers])
     out = out or Path("runs") / f"{complete.preset or name}-seed{complete.seed}"
-    _run(complete, out, "replace" if force else "resume" if resume else _ask(out))
-
-
-@app.command(epilog="Example: lider pretrain --benchmark split-tinyimagenet --size 32")
-def pretrain(
-    benchmark: Annotated[
-        str, typer.Option(help="What to learn: lider list benchmarks.")
-    ] = "split-tinyimagenet",
-    size: Annotated[int | None, typer.Option(help="Side of the images.")] = None,
-    backbone: Annotated[str, typer.Option(help="Network: lider list backbones.")] = "resnet18",
-    width: Annotated[int | None, typer.Option(help="The network's width.")] = None,
-    scale: Annotated[str | None, typer.Option(help="Make it smaller: smoke or cpu.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Epochs (50).")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Samples per step.")] = None,
-    lr: Annotated[float | None, typer.Option(help="Learning rate (0.1).")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, … or auto.")] = None,
-    threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="Any field, repeatable.")] = None,
-    out: Annotated[
-        str | None, typer.Option(help="A file, or a name to keep the weights under.")
-    ] = None,
-    run: Annotated[Path | None, typer.Option(help="The folder of the run that trains.")] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace an earlier run and weights of that name.")
-    ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an unfinished run there, if there is one.")
-    ] = False,
-) -> None:
-    """Train on all of a benchmark at once, by the paper's recipe; keep the weights for other runs.
-
-    Use them with: lider run --pretrained NAME_OR_FILE
-    """
-    from ..experiments.pretrain import check_place, export_weights, name_of, pretraining
-    from ..experiments.weights import is_file_name, kept_weights
-
-    options = {
-        "benchmark": given(name=benchmark, size=size),
-        "backbone": given(name=backbone, width=width),
-        "training": given(epochs=epochs, batch_size=batch_size, lr=lr),
-        **given(scale=scale, seed=seed, device=device, threads=threads),
-    }
-    config = pretraining(options, assigned(set_))
-    out = out or name_of(config)
-    path = Path(out) if is_file_name(out) else kept_weights(out)
-    run = run or Path("runs") / f"pretrain-{path.stem}"
-    check_place(out, path, run, replace=force, resume=resume)
-    _run(config, run, "replace" if force else "resume" if resume else _ask(run))
-    export_weights(run, path, replace=force)
-    new_console().print(
-        f"wrote {path}; use it with: lider run --pretrained {out}", soft_wrap=True, highlight=False
-    )
+    train(complete, out, "replace" if force else "resume" if resume else ask_about(out))
 
 
 def assigned(texts: list[str] | None) -> dict[str, Any]:
@@ -230,7 +178,7 @@ def assigned(texts: list[str] | None) -> dict[str, Any]:
     return assigned
 
 
-def _ask(out: Path) -> Existing:
+def ask_about(out: Path) -> Existing:
     """What to do about an unfinished run, if nobody said."""
     from ..experiments.folder import RunFolder
 
@@ -244,7 +192,8 @@ def _ask(out: Path) -> Existing:
     )
 
 
-def _run(config: RunConfig, out: Path, existing: Existing) -> None:
+def train(config: RunConfig, out: Path, existing: Existing) -> None:
+    """Run, show how far it is, and print what came out."""
     from ..experiments.run import run as execute
     from ..report.figures import draw_accuracy_matrix
     from ..report.progress import ProgressDisplay
@@ -305,7 +254,7 @@ def resume(
     config = folder.config()
     if changes:
         config = make_config(config.model_dump(mode="json"), changes)
-    _run(config, run, "resume")
+    train(config, run, "resume")
 
 
 @app.command(
@@ -344,45 +293,6 @@ def verify_resume(
     print(f"{verdict.kills} kills in {verdict.runs} run(s), weights to metrics compared: {same}")
     if verdict.differences:
         raise typer.Exit(1)
-
-
-@app.command(epilog="Example: lider demo --out demo")
-def demo(
-    out: Annotated[Path, typer.Option(help="Where to write.")] = Path("demo"),
-    seeds: Annotated[int, typer.Option(min=1, help="How many runs of each.")] = 3,
-) -> None:
-    """Compare finetune, er-ace, er-ace + LiDER and joint on the embedded benchmark."""
-    from ..experiments.demo import demo_runs
-    from ..experiments.run import run as execute
-    from ..report.figures import draw_accuracy_matrix, draw_comparison
-    from ..report.page import write_report
-    from ..report.progress import ProgressDisplay
-    from ..report.records import read_all
-    from ..report.tables import comparison
-
-    runs, folders = list(demo_runs(seeds)), []
-    results: dict[str, list[dict[str, Any]]] = {}
-    with ProgressDisplay(new_console(stderr=True), len(runs)) as display:
-        for label, config in runs:
-            folder = out / f"{label.replace(' + ', '-').lower()}-seed{config.seed}"
-            folders.append(folder.name)
-            display.begin(f"{label}, seed {config.seed}")
-            result = execute(config, folder, existing="replace", listener=display)
-            draw_accuracy_matrix(result, folder / "accuracy.png")
-            results.setdefault(label, []).append(result)
-            display.finish()
-    title = f"split-digits, buffer {runs[0][1].memory.size}, class-incremental"
-    draw_comparison(results, out / "demo.png", title)
-    console = new_console()
-    console.print(f"{title}: mean ± std", highlight=False)
-    console.print(comparison(results))
-    records, _ = read_all([out / name for name in folders])
-    write_report(records, out / "report.html", title="The demo: split-digits")
-    console.print(
-        f"wrote {out}/ (run folders), {out / 'demo.png'} and {out / 'report.html'}: open it in a "
-        "browser",
-        soft_wrap=True,
-    )
 
 
 def _class_order(text: str | None) -> Any:

@@ -1,0 +1,65 @@
+"""`lider pretrain`: weights for other runs to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .running import ask_about, assigned, train
+from .shared import given, new_console
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example: lider pretrain --benchmark split-tinyimagenet --size 32")
+def pretrain(
+    benchmark: Annotated[
+        str, typer.Option(help="What to learn: lider list benchmarks.")
+    ] = "split-tinyimagenet",
+    size: Annotated[int | None, typer.Option(help="Side of the images.")] = None,
+    backbone: Annotated[str, typer.Option(help="Network: lider list backbones.")] = "resnet18",
+    width: Annotated[int | None, typer.Option(help="The network's width.")] = None,
+    scale: Annotated[str | None, typer.Option(help="Make it smaller: smoke or cpu.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs (50).")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Samples per step.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate (0.1).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, … or auto.")] = None,
+    threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Any field, repeatable.")] = None,
+    out: Annotated[
+        str | None, typer.Option(help="A file, or a name to keep the weights under.")
+    ] = None,
+    run: Annotated[Path | None, typer.Option(help="The folder of the run that trains.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an earlier run and weights of that name.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an unfinished run there, if there is one.")
+    ] = False,
+) -> None:
+    """Train on all of a benchmark at once, by the paper's recipe; keep the weights for other runs.
+
+    Use them with: lider run --pretrained NAME_OR_FILE
+    """
+    from ..experiments.pretrain import check_place, export_weights, name_of, pretraining
+    from ..experiments.weights import is_file_name, kept_weights
+
+    options = {
+        "benchmark": given(name=benchmark, size=size),
+        "backbone": given(name=backbone, width=width),
+        "training": given(epochs=epochs, batch_size=batch_size, lr=lr),
+        **given(scale=scale, seed=seed, device=device, threads=threads),
+    }
+    config = pretraining(options, assigned(set_))
+    out = out or name_of(config)
+    path = Path(out) if is_file_name(out) else kept_weights(out)
+    run = run or Path("runs") / f"pretrain-{path.stem}"
+    check_place(out, path, run, replace=force, resume=resume)
+    train(config, run, "replace" if force else "resume" if resume else ask_about(run))
+    export_weights(run, path, replace=force)
+    new_console().print(
+        f"wrote {path}; use it with: lider run --pretrained {out}", soft_wrap=True, highlight=False
+    )
