@@ -16,7 +16,8 @@ from liderlab.experiments.folder import RunFolder
 from liderlab.experiments.load import load
 from liderlab.experiments.pretrain import export_weights, name_of, pretraining
 from liderlab.experiments.run import run
-from liderlab.experiments.weights import hint, kept_weights, weights_file, weights_in
+from liderlab.experiments.weight_names import kept_weights
+from liderlab.experiments.weights import hint, weights_file, weights_in
 
 Lider = Callable[..., tuple[int, str, str]]
 TINY: dict[str, Any] = {

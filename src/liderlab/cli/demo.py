@@ -18,9 +18,10 @@ def demo(
     seeds: Annotated[int, typer.Option(min=1, help="How many runs of each.")] = 3,
 ) -> None:
     """Compare finetune, er-ace, er-ace + LiDER and joint on the embedded benchmark."""
+    from ..experiments.accuracy_figure import leave_figure
     from ..experiments.demo import demo_runs
     from ..experiments.run import run as execute
-    from ..report.figures import draw_accuracy_matrix, draw_comparison
+    from ..report.figures import draw_comparison
     from ..report.page import write_report
     from ..report.progress import ProgressDisplay
     from ..report.records import read_all
@@ -34,7 +35,7 @@ def demo(
             folders.append(folder.name)
             display.begin(f"{label}, seed {config.seed}")
             result = execute(config, folder, existing="replace", listener=display)
-            draw_accuracy_matrix(result, folder / "accuracy.png")
+            leave_figure(result, folder)
             results.setdefault(label, []).append(result)
             display.finish()
     title = f"split-digits, buffer {runs[0][1].memory.size}, class-incremental"

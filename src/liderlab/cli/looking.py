@@ -115,7 +115,7 @@ def _registries() -> dict[str, Registry]:
 def show(run: RunArgument, as_json: JsonOption = False) -> None:
     """Show a finished run: its choices, its metrics, its accuracy matrix."""
     from ..experiments.folder import RunFolder
-    from ..report.tables import accuracy_matrix, duration, metrics, origin, unmeasured
+    from ..report.tables import accuracy_matrix, duration, metrics, origin, remarks
 
     result = RunFolder.open(run).result()
     if as_json:
@@ -133,8 +133,8 @@ def show(run: RunArgument, as_json: JsonOption = False) -> None:
     for line in origin(result):
         console.print(line, highlight=False)
     console.print(metrics(result))
-    if note := unmeasured(result):
-        console.print(note, highlight=False)
+    for remark in remarks(result):
+        console.print(remark, highlight=False)
     console.print(accuracy_matrix(result))
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ..errors import RunFailed
+from ..experiments.interrupt import Stopped
 from .running import ask_about, assigned, train
-from .shared import given, new_console
+from .shared import given, new_console, this_command
 
 app = typer.Typer()
 
@@ -34,7 +38,10 @@ def pretrain(
     ] = None,
     run: Annotated[Path | None, typer.Option(help="The folder of the run that trains.")] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace an earlier run and weights of that name.")
+        bool,
+        typer.Option(
+            "--force", help="Replace weights of that name, and (without --resume) an earlier run."
+        ),
     ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an unfinished run there, if there is one.")
@@ -45,7 +52,7 @@ def pretrain(
     Use them with: lider run --pretrained NAME_OR_FILE
     """
     from ..experiments.pretrain import check_place, export_weights, name_of, pretraining
-    from ..experiments.weights import is_file_name, kept_weights
+    from ..experiments.weight_names import is_file_name, kept_weights
 
     options = {
         "benchmark": given(name=benchmark, size=size),
@@ -58,8 +65,22 @@ def pretrain(
     path = Path(out) if is_file_name(out) else kept_weights(out)
     run = run or Path("runs") / f"pretrain-{path.stem}"
     check_place(out, path, run, replace=force, resume=resume)
-    train(config, run, "replace" if force else "resume" if resume else ask_about(run))
+    with _advice():
+        train(config, run, "resume" if resume else "replace" if force else ask_about(run))
     export_weights(run, path, replace=force)
     new_console().print(
         f"wrote {path}; use it with: lider run --pretrained {out}", soft_wrap=True, highlight=False
     )
+
+
+@contextmanager
+def _advice() -> Iterator[None]:
+    """A run that `lider resume` finishes leaves no weights: only this command writes them."""
+    again = this_command()
+    again += "" if "--resume" in again.split() else " --resume"
+    try:
+        yield
+    except Stopped as stopped:
+        raise Stopped(stopped.exit_code - 128, "", again) from None
+    except RunFailed as error:
+        raise RunFailed(f"{error}; afterwards, for the weights: {again}") from None

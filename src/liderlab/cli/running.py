@@ -194,10 +194,10 @@ def ask_about(out: Path) -> Existing:
 
 def train(config: RunConfig, out: Path, existing: Existing) -> None:
     """Run, show how far it is, and print what came out."""
+    from ..experiments.accuracy_figure import leave_figure
     from ..experiments.run import run as execute
-    from ..report.figures import draw_accuracy_matrix
     from ..report.progress import ProgressDisplay
-    from ..report.tables import duration, metrics, unmeasured
+    from ..report.tables import duration, metrics, remarks
 
     console, progress = new_console(), new_console(stderr=True)
     started: list[Run] = []
@@ -209,11 +209,10 @@ def train(config: RunConfig, out: Path, existing: Existing) -> None:
 
     with ProgressDisplay(progress) as display:
         result = execute(config, out, existing=existing, listener=display, on_start=on_start)
-    if not (out / "accuracy.png").is_file():
-        draw_accuracy_matrix(result, out / "accuracy.png")
+    leave_figure(result, out)
     console.print(metrics(result))
-    if note := unmeasured(result):
-        console.print(note, soft_wrap=True, highlight=False)
+    for remark in remarks(result):
+        console.print(remark, soft_wrap=True, highlight=False)
     done = f"wrote {out} in {duration(result)}"
     if not started:
         done = f"{out} had finished already: nothing was done"

@@ -249,6 +249,7 @@ def _result(work: Run, seconds: float) -> dict[str, Any]:
         "resolved": resolved(work),
         **work.origin,
         "versions": versions(),
+        "skipped_steps": work.loop.skipped,
         "seconds": round(seconds, 2),
         "seconds_evaluating": [round(s, 2) for s in work.loop.evaluating],
     }
