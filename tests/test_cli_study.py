@@ -89,6 +89,7 @@ def test_runs_side_by_side_and_a_report(lider, tmp_path: Path) -> None:
         for folder in (tmp_path / "s/runs").iterdir()
     }
     assert len(runs) == 2
+    assert len(list((tmp_path / "s/runs").glob("*/accuracy.png"))) == 2
     assert lider(*options, "--workers", "2")[0] == 0  # nothing is run again
     assert runs == {
         folder.name: (folder / "result.json").stat().st_mtime_ns

@@ -106,6 +106,13 @@ def test_marks_of_poisoned_and_edited_samples(page: str) -> None:
     assert by_name["joint"]["memory"] is None
 
 
+def test_a_memory_on_disk_is_shown_too(page: str) -> None:
+    blocks = Blocks(page).blocks
+    by_name = {run["name"]: blocks[f"run-{n}"] for n, run in enumerate(blocks["overview"]["runs"])}
+    assert len(by_name["on-disk"]["memory"]["label"]) == 20
+    assert by_name["on-disk"]["memory"]["picture"].startswith("data:image/")
+
+
 def test_the_page_refers_to_nothing_outside(page: str) -> None:
     assert set(re.findall(r"(?:src|href)=\"([^\"]*)\"", page)) == {"data:,", "#main"}
     urls = set(re.findall(r"https?://[^\"'\s)]*", re.sub(r"<script type.*?</script>", "", page)))

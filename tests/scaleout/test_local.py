@@ -33,6 +33,7 @@ def test_same_as_alone_to_the_bit_and_a_failure_stays_alone(plan) -> None:
         run(one.config, alone)
         assert compare(RunFolder(one.folder), RunFolder(alone)) == []
         assert not (one.folder / "worker.log").exists()
+        assert (one.folder / "accuracy.png").is_file()  # as lider run leaves one
 
 
 def test_a_killed_worker_is_replaced_and_nothing_differs(plan, wait_until) -> None:
