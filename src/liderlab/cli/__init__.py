@@ -24,15 +24,31 @@ from . import (
     tools,
     watch,
 )
+from .manual import AROUND, Command, Group
 from .shared import complain
 
 INTERRUPTED = 130
 
+EPILOG = """\
+Each command explains itself: lider COMMAND --help. Start with: lider demo
+
+Exit codes:
+  0    it worked
+  1    it failed, or found something wrong: a run, a check, the disk
+  2    a mistake in what was asked for: one sentence says which
+  130  stopped by Ctrl-C (143: by SIGTERM): what was running is saved
+
+Environment:
+  LIDER_DATA  the folder of data sets, their cache, and kept weights
+  NO_COLOR    if set, no colours and no other escape codes"""
+
 app = typer.Typer(
     name="lider",
     help="A lab for rehearsal-based continual learning, with LiDER at its heart.",
-    epilog="Start with: lider demo",
+    epilog=EPILOG,
     no_args_is_help=True,
+    cls=Group,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -47,18 +63,14 @@ def _top(
         raise typer.Exit
 
 
-app.add_typer(running.app)
-app.add_typer(pretrain.app)
-app.add_typer(demo.app)
-app.add_typer(looking.app)
-app.add_typer(sweep.app)
-app.add_typer(search.app)
-app.add_typer(study.app)
-app.add_typer(tools.app)
-app.add_typer(report.app)
-app.add_typer(watch.app)
-app.add_typer(bench.app)
-app.add_typer(data.app, name="data")
+PARTS = (demo, looking, running, pretrain, report, watch, tools, sweep, search, study, bench, data)
+for part in PARTS:
+    for command in part.app.registered_commands:
+        command.cls = Command
+    if part is data:
+        app.add_typer(data.app, name="data", rich_help_panel=AROUND)
+    else:
+        app.add_typer(part.app)
 
 
 def main() -> None:

@@ -11,32 +11,80 @@ import typer
 
 from ..errors import RunFailed
 from ..experiments.interrupt import Stopped
+from . import complete
+from .manual import TRAIN, examples
 from .running import ask_about, assigned, train
-from .shared import given, new_console, this_command
+from .shared import DeviceOption, SetOption, given, new_console, this_command
 
 app = typer.Typer()
 
 
-@app.command(epilog="Example: lider pretrain --benchmark split-tinyimagenet --size 32")
+@app.command(
+    rich_help_panel=TRAIN,
+    epilog=examples(
+        "lider pretrain --benchmark split-tinyimagenet --size 32",
+        "lider pretrain --benchmark synthetic --out w.pt",
+        "lider pretrain --benchmark synthetic --out w.pt --resume",
+    ),
+)
 def pretrain(
     benchmark: Annotated[
-        str, typer.Option(help="What to learn: lider list benchmarks.")
+        str,
+        typer.Option(
+            help="What to learn: lider list benchmarks.",
+            metavar="NAME",
+            autocompletion=complete.benchmarks,
+        ),
     ] = "split-tinyimagenet",
-    size: Annotated[int | None, typer.Option(help="Side of the images.")] = None,
-    backbone: Annotated[str, typer.Option(help="Network: lider list backbones.")] = "resnet18",
-    width: Annotated[int | None, typer.Option(help="The network's width.")] = None,
-    scale: Annotated[str | None, typer.Option(help="Make it smaller: smoke or cpu.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Epochs (50).")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Samples per step.")] = None,
-    lr: Annotated[float | None, typer.Option(help="Learning rate (0.1).")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, … or auto.")] = None,
-    threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="Any field, repeatable.")] = None,
-    out: Annotated[
-        str | None, typer.Option(help="A file, or a name to keep the weights under.")
+    size: Annotated[
+        int | None, typer.Option(help="Side of the images.", show_default="32, or the benchmark's")
     ] = None,
-    run: Annotated[Path | None, typer.Option(help="The folder of the run that trains.")] = None,
+    backbone: Annotated[
+        str,
+        typer.Option(
+            help="Network: lider list backbones.", metavar="NAME", autocompletion=complete.backbones
+        ),
+    ] = "resnet18",
+    width: Annotated[
+        int | None, typer.Option(help="The network's width.", show_default="the network's own")
+    ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="Make it smaller: smoke or cpu.",
+            metavar="SCALE",
+            autocompletion=complete.scales,
+        ),
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs.", show_default="50")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Samples per step.", show_default="64")
+    ] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate.", show_default="0.1")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of everything random.", show_default="0")
+    ] = None,
+    device: DeviceOption = None,
+    threads: Annotated[
+        int | None, typer.Option(help="CPU threads.", show_default="torch's")
+    ] = None,
+    set_: SetOption = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            help="A file, or a name to keep the weights under.",
+            metavar="NAME",
+            show_default="after what is trained",
+        ),
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder of the run that trains.",
+            metavar="FOLDER",
+            show_default="runs/pretrain-NAME",
+        ),
+    ] = None,
     force: Annotated[
         bool,
         typer.Option(
@@ -47,8 +95,10 @@ def pretrain(
         bool, typer.Option("--resume", help="Go on with an unfinished run there, if there is one.")
     ] = False,
 ) -> None:
-    """Train on all of a benchmark at once, by the paper's recipe; keep the weights for other runs.
+    """Train weights for other runs to start from.
 
+    Trains on all of a benchmark at once, by the paper's recipe. Reads the benchmark's data. Writes
+    a run's folder (--run), and the weights: the file --out, or weights/NAME.pt in the data folder.
     Use them with: lider run --pretrained NAME_OR_FILE
     """
     from ..experiments.pretrain import check_place, export_weights, name_of, pretraining

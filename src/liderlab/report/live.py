@@ -16,7 +16,7 @@ from rich.text import Text
 
 from ..errors import UserError
 from ..experiments.folder import RunFolder
-from .listing import STATE_STYLES, number
+from .listing import STATE_STYLES, facts, number
 from .records import Record, find_runs, names
 
 LEVELS = "▁▂▃▄▅▆▇█"
@@ -69,6 +69,17 @@ class Snapshot:
         if planned and speed > 0 and record.state == "running":
             left = (planned - step) / speed
         return cls(record, done, step, planned, left)
+
+    def as_tree(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            **facts(self.record),
+            "step": self.step,
+            "planned": self.planned,
+            "done": self.done,
+            "seconds_left": self.left,
+            "accuracy": self.accuracy,
+        }
 
     @property
     def accuracy(self) -> list[float | None]:

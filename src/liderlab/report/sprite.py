@@ -71,7 +71,7 @@ def _images(column: Any, folder: Path | None) -> Tensor | StoredRows | None:
     from ..memory.disk import StoredRows
 
     if not isinstance(column, Mapping):
-        return column  # type: ignore[no-any-return]
+        return column
     file = folder and folder / "x.rows"
     return StoredRows(file, column) if file and "shape" in column else None
 
