@@ -54,8 +54,5 @@ def demo(
     console.print(comparison(results))
     records, _ = read_all([out / name for name in folders])
     write_report(records, out / "report.html", title="The demo: split-digits")
-    console.print(
-        f"wrote {out}/ (run folders), {out / 'demo.png'} and {out / 'report.html'}: open it in a "
-        "browser",
-        soft_wrap=True,
-    )
+    console.print(f"wrote {out}/: run folders, demo.png, report.html", soft_wrap=True)
+    console.print(f"open {out / 'report.html'} in a browser", soft_wrap=True, highlight=False)

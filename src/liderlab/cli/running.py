@@ -439,7 +439,7 @@ def train(config: RunConfig, out: Path, existing: Existing) -> None:
     def on_start(work: Run) -> None:
         started.append(work)
         for line in _settled(work):
-            progress.print(line, soft_wrap=True, highlight=False)
+            progress.print(line, soft_wrap=not progress.is_terminal, highlight=False)
 
     with ProgressDisplay(progress) as display:
         result = execute(config, out, existing=existing, listener=display, on_start=on_start)
