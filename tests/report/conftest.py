@@ -192,7 +192,6 @@ RUNS: dict[str, dict[str, Any]] = {
     "er-ace-lider-1": {"method": "er-ace", "regularizers": {"lider": {}}, "seed": 1},
     "gmed": {"method": "gmed"},
     "poisoned": {"method": "er", "memory": {"size": 20, "poison": 0.5}},
-    "on-disk": {"method": "er", "memory": {"size": 20, "storage": "disk"}},
     "joint": {"method": "joint"},
 }
 
