@@ -79,7 +79,8 @@ def conduct(
     waiting = [plan for plan in plans if not is_finished(plan)]
     if waiting:
         check_inputs(waiting)
-    say(f"{name}: {len(plans)} runs, {len(plans) - len(waiting)} of them are there already")
+    if plans:
+        say(f"{name}: {len(plans)} runs, {len(plans) - len(waiting)} of them are there already")
     failed = run_all(waiting) if waiting else {}
     finished = []
     for case, plan in planned:
