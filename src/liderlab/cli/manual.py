@@ -102,6 +102,8 @@ def _meaning(parameter: Any, ctx: Any) -> str:
     """What it is for; then its default, and what it must be, which no line break parts."""
     text, bracket, facts = parameter.get_help_record(ctx)[1].partition("  [")
     facts = re.sub(r"default: \((.*?)\)", r"default: \1", f"[{facts}")
+    facts = re.sub(r"([\d.]+)<=x<=([\d.]+)", r"\1 to \2", facts)
+    facts = re.sub(r"x>=([\d.]+)", r"at least \1", facts)
     return f"{text} {facts.replace(' ', GLUE)}" if bracket else text
 
 

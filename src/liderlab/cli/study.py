@@ -194,7 +194,8 @@ def analyze(
     """Look into one finished run, as the paper's studies do.
 
     What is in its memory, how smooth, how flat, how robust it is. Reads result.json and the last
-    checkpoint in RUN, and its data. Writes result.json, table.md and figure.png.
+    checkpoint in RUN, and its data. Writes result.json,
+    table.csv and .md, figure.png and .pdf.
     """
     from ..experiments.studies import STUDIES
     from ..experiments.studies.cases import Request

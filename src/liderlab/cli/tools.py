@@ -71,8 +71,8 @@ def export(
 ) -> None:
     """Write a run's network as a file for other programs.
 
-    They need no liderlab. Reads result.json and the last checkpoint in RUN. The file takes uint8
-    pixels, gives scores, and holds the names of the classes: docs/using.md.
+    Reads result.json and the last checkpoint in RUN; whoever uses the file needs no liderlab. The
+    file takes uint8 pixels, gives scores, and holds the names of the classes: docs/using.md.
     """
     from ..errors import unknown
     from ..experiments.export import SUFFIXES
@@ -96,7 +96,8 @@ def export(
 def import_mammoth(context: typer.Context) -> None:
     """Turn a command line of Mammoth into ours; say what differs.
 
-    Reads and writes no files. Our command goes to standard output, the remarks to standard error.
+    Takes the options of Mammoth's main.py as they are. Reads and writes no files. Our command goes
+    to standard output, the remarks to standard error.
     """
     from ..experiments.mammoth import translate
 
