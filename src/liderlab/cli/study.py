@@ -86,8 +86,8 @@ def study(
     """Repeat a table or figure of the paper, ours beside theirs.
 
     Reads the data and weights of the paper's settings (at scale smoke, none). Writes the runs into
-    runs/ of --out, and result.json, table.md, figure.png and report.html into a folder of the
-    study's name there. What has been run is not run again.
+    runs/ of --out, and result.json, table.csv and .md, figure.png and .pdf, and report.html
+    into a folder of the study's name there. What has been run is not run again.
     """
     from ..experiments.studies import STUDIES
     from ..experiments.studies.cases import Request

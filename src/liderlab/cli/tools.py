@@ -71,8 +71,8 @@ def export(
 ) -> None:
     """Write a run's network as a file for other programs.
 
-    Reads result.json and the last checkpoint in RUN; whoever uses the file needs no liderlab. The
-    file takes uint8 pixels, gives scores, and holds the names of the classes: docs/using.md.
+    Reads result.json and the last checkpoint in RUN; writes --out, which takes uint8 pixels, gives
+    scores, holds the names of the classes, and needs no liderlab: docs/using.md.
     """
     from ..errors import unknown
     from ..experiments.export import SUFFIXES
