@@ -1,6 +1,7 @@
 """Pre-training writes weights that another run starts from."""
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,16 @@ import pytest
 import torch
 
 from liderlab.backbones.pretrained import read_weights
-from liderlab.errors import UserError
+from liderlab.errors import RunFailed, UserError
 from liderlab.experiments.build import build, completed
 from liderlab.experiments.config import make_config
 from liderlab.experiments.folder import RunFolder
+from liderlab.experiments.interrupt import Stopped
 from liderlab.experiments.load import load
 from liderlab.experiments.pretrain import export_weights, name_of, pretraining
 from liderlab.experiments.run import run
-from liderlab.experiments.weights import hint, kept_weights, weights_file, weights_in
+from liderlab.experiments.weight_names import kept_weights
+from liderlab.experiments.weights import hint, weights_file, weights_in
 
 Lider = Callable[..., tuple[int, str, str]]
 TINY: dict[str, Any] = {
@@ -176,6 +179,46 @@ def test_kept_weights_are_replaced_only_by_force(
     assert kept_weights("w").read_bytes() == kept
     assert lider(*command, "--seed", "1", "--force")[0] == 0
     assert kept_weights("w").read_bytes() != kept
+
+
+@pytest.mark.parametrize("trouble", ["a signal", "a full disk"])
+def test_what_was_stopped_goes_on_with_the_command_that_also_writes_the_weights(
+    lider: Lider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    monkeypatch.setenv("LIDER_DATA", str(tmp_path))
+
+    def stop(*_: object, **__: object) -> None:
+        raise Stopped(2, "runs/w") if trouble == "a signal" else RunFailed("no room")
+
+    command = [*TRAIN, "--out", "w", "--force"]
+    with monkeypatch.context() as patched:
+        patched.setattr("liderlab.cli.pretrain.train", stop)
+        code, _, err = lider(*command)
+    again = shlex.join([*command, "--resume"])
+    assert code == (130 if trouble == "a signal" else 1)
+    assert err.strip().endswith(f": lider {again}")
+    assert "lider resume" not in err
+    assert lider(*again.split())[0] == 0
+    first = (tmp_path / "runs/pretrain-w/result.json").stat().st_mtime_ns
+    kept_weights("w").write_bytes(b"older")
+    assert lider(*again.split())[0] == 0  # --resume keeps the run, --force replaces the weights
+    assert (tmp_path / "runs/pretrain-w/result.json").stat().st_mtime_ns == first
+    assert kept_weights("w").stat().st_size > 100
+
+
+def test_a_configuration_holds_in_every_folder(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIDER_DATA", str(tmp_path / "data"))
+    monkeypatch.chdir(weights.parent)
+    for given in (weights.name, f"./{weights.name}", "run"):
+        stored = make_config(TINY, {"pretrained": given}).pretrained
+        assert stored == str(weights.parent / given.removeprefix("./"))
+    for name in ("imagenet", "a-kept-name"):
+        assert make_config(TINY, {"pretrained": name}).pretrained == name
+    kept_weights("run").parent.mkdir(parents=True)
+    kept_weights("run").touch()
+    assert make_config(TINY, {"pretrained": "run"}).pretrained == "run"
 
 
 def test_what_is_in_the_way_of_the_run_is_told_with_its_option(

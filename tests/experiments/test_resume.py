@@ -22,6 +22,7 @@ from liderlab.experiments.folder import RunFolder
 from liderlab.experiments.interrupt import Stopped
 from liderlab.experiments.run import run
 from liderlab.experiments.verify import compare, unequal
+from liderlab.report.tables import remarks
 from liderlab.training.loop import Event, StepDone
 
 SMALL = {
@@ -363,6 +364,13 @@ def test_steps_that_are_not_finite_can_be_skipped(
     assert result["class_incremental"]["faa"] is not None
     weights = RunFolder(tmp_path).state()["network"]["backbone.fc.weight"]
     assert not weights.isnan().any()
+    warned = [int(text.split("(")[1].split()[0]) for text in caplog.messages if "(" in text]
+    assert result["skipped_steps"] >= max(warned) > 1
+    assert any("were skipped" in remark for remark in remarks(result))
+    with pytest.raises(Crash):
+        run(make_config(SMALL, changes), tmp_path / "x", listener=after(14, crash))
+    again = run(make_config(SMALL, changes), tmp_path / "x", existing="resume")
+    assert again["skipped_steps"] == result["skipped_steps"]
 
 
 def test_unequal_sees_every_bit() -> None:

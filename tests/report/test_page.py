@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from liderlab.errors import UserError
+from liderlab.experiments.config import make_config
+from liderlab.experiments.run import run
 from liderlab.report.definitions import METRICS, TERMS
-from liderlab.report.page import overview, write_report
+from liderlab.report.page import detail, overview, write_report
 from liderlab.report.records import Record, read_all
 from liderlab.report.statistics import paired_difference
 
@@ -104,6 +106,16 @@ def test_marks_of_poisoned_and_edited_samples(page: str) -> None:
     assert max(by_name["gmed"]["memory"]["edits"]) > 0
     assert "poisoned" not in by_name["gmed"]["memory"]
     assert by_name["joint"]["memory"] is None
+
+
+def test_a_memory_on_disk_is_shown_too(tmp_path: Path) -> None:
+    small = {"benchmark": "synthetic", "backbone": {"width": 8}, "training": {"epochs": 1}}
+    views = []
+    for storage in ("ram", "disk"):
+        run(make_config(small, {"memory": {"size": 20, "storage": storage}}), tmp_path / storage)
+        views.append(detail(Record.read(tmp_path / storage), 1, memory=True)["memory"])
+    assert views[0] == views[1]
+    assert len(views[1]["label"]) == 20
 
 
 def test_the_page_refers_to_nothing_outside(page: str) -> None:

@@ -1,5 +1,6 @@
 import base64
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,11 @@ import pytest
 import torch
 from PIL import Image
 
+from liderlab.errors import UserError
+from liderlab.memory import Memory, disk
+from liderlab.memory.memory import Column
+from liderlab.memory.policies import Reservoir
+from liderlab.report import sprite
 from liderlab.report.sprite import memory_view
 
 
@@ -74,3 +80,47 @@ def test_marks_and_pixels_out_of_range() -> None:
 def test_nothing_to_show() -> None:
     assert memory_view({"filled": 0, "data": {}}, 1000) is None
     assert memory_view({"filled": 3, "data": {"y": torch.zeros(3)}}, 1000) is None
+
+
+def filled(storage: str, folder: Path | None = None, dtype: torch.dtype = torch.uint8) -> Memory:
+    """The same 200 images of 12 classes, in RAM or on disk."""
+    held = memory(200, side=12, dtype=dtype)["data"]
+    columns = {"x": Column(None, dtype)}
+    kept = Memory(200, (3, 12, 12), columns, Reservoir(), storage=storage, folder=folder)
+    kept.offer(torch.Generator().manual_seed(0), x=held["x"], y=held["y"], task=held["task"])
+    return kept
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_a_memory_on_disk_looks_as_it_does_in_ram(tmp_path: Path, dtype: torch.dtype) -> None:
+    on_disk = filled("disk", tmp_path, dtype).state_dict()
+    assert on_disk["data"]["x"]["dtype"] == dtype
+    in_ram = filled("ram", dtype=dtype).state_dict()
+    for budget in (1_000_000, 9_000):
+        assert memory_view(on_disk, budget, tmp_path) == memory_view(in_ram, budget)
+    assert memory_view(on_disk, 1_000_000) is None  # nobody said where
+
+
+def test_of_a_memory_on_disk_only_what_is_shown_is_read(tmp_path: Path, monkeypatch) -> None:
+    state, read = filled("disk", tmp_path).state_dict(), []
+    original = disk.StoredRows.__getitem__
+
+    def noting(rows: disk.StoredRows, slots: torch.Tensor) -> torch.Tensor:
+        read.append(len(slots))
+        return original(rows, slots)
+
+    monkeypatch.setattr(disk.StoredRows, "__getitem__", noting)
+    monkeypatch.setattr(sprite, "MOST", 40)
+    monkeypatch.setattr(sprite, "AT_A_TIME", 8)
+    view = memory_view(state, 1_000_000, tmp_path)
+    assert view is not None
+    assert sum(read) == len(view["label"]) <= 40
+    assert max(read) == 8
+
+
+def test_rows_that_have_changed_are_not_shown_as_something_else(tmp_path: Path) -> None:
+    kept = filled("disk", tmp_path)
+    state = kept.state_dict()
+    (tmp_path / "x.rows").write_bytes(bytes((tmp_path / "x.rows").stat().st_size))
+    with pytest.raises(UserError, match="has changed"):
+        memory_view(state, 1_000_000, tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import signal
 from pathlib import Path
@@ -33,6 +34,7 @@ def test_same_as_alone_to_the_bit_and_a_failure_stays_alone(plan) -> None:
         run(one.config, alone)
         assert compare(RunFolder(one.folder), RunFolder(alone)) == []
         assert not (one.folder / "worker.log").exists()
+        assert (one.folder / "accuracy.png").is_file()  # as lider run leaves one
 
 
 def test_a_killed_worker_is_replaced_and_nothing_differs(plan, wait_until) -> None:
@@ -77,7 +79,9 @@ def test_each_worker_has_a_gpu_of_its_own(plan, monkeypatch) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_saves_and_the_same_command_goes_on(start, write, wait_until, tmp_path) -> None:
+def test_ctrl_c_saves_and_the_same_command_goes_on(
+    start, lider, write, wait_until, tmp_path
+) -> None:
     base = {"benchmark": "synthetic", "backbone": {"width": 8}, "method": "er", **LONG}
     file = write("s.yaml", {"base": base, "seeds": 2})
     command = ["sweep", file, "--out", "s", "--workers", "2"]
@@ -95,6 +99,9 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(start, write, wait_until, tmp
     assert again.returncode == 0, output
     assert "2 of 2 runs done" in output
     assert max(map(len, output.splitlines())) <= 80
+    code, out, _ = lider(*command, "--json")  # all is done
+    assert code == 0
+    assert [row["state"] for row in json.loads(out)["runs"]] == ["done", "done"]
     points = read_sweep({"base": base, "seeds": 2}, tmp_path / "s", 1)
     results = [RunFolder(point.plan.folder).result() for point in points]
     with (tmp_path / "s/summary.csv").open() as text:

@@ -69,6 +69,14 @@ def test_a_grid_visits_everything_once_and_writes_the_best(lider, write, tmp_pat
     code, again, err = lider(*command.split())  # nothing left to do
     assert (code, again) == (0, out)
     assert "trial" not in err
+    code, out, _ = lider(*command.split(), "--json")
+    tree = json.loads(out)
+    assert code == 0
+    assert tree["config"] == best
+    assert tree["accuracy"] == max(results.values())
+    tried = [trial["values"] for trial in tree["trials"]]
+    assert {(v["training.lr"], v["memory.size"]) for v in tried} == set(results)
+    assert {trial["state"] for trial in tree["trials"]} == {"complete"}
     code, _, err = lider(*command.split(), "--set", "seed=3")
     assert code == 2
     assert "another configuration" in err

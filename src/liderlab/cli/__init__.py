@@ -10,16 +10,46 @@ import typer
 from .. import __version__
 from ..errors import RunFailed, UserError
 from ..experiments.interrupt import Stopped
-from . import bench, data, ledger, looking, report, running, search, study, sweep, tools, watch
+from . import (
+    bench,
+    data,
+    demo,
+    ledger,
+    looking,
+    pretrain,
+    report,
+    running,
+    search,
+    study,
+    sweep,
+    tools,
+    watch,
+)
+from .manual import AROUND, Command, Group
 from .shared import complain
 
 INTERRUPTED = 130
 
+EPILOG = """\
+Each command explains itself: lider COMMAND --help. Start with: lider demo
+
+Exit codes:
+  0    it worked
+  1    it failed, or found something wrong: a run, a check, the disk
+  2    a mistake in what was asked for: one sentence says which
+  130  stopped by Ctrl-C (143: by SIGTERM): what was running is saved
+
+Environment:
+  LIDER_DATA  the folder of data sets, their cache, and kept weights
+  NO_COLOR    if set, no colours and no other escape codes"""
+
 app = typer.Typer(
     name="lider",
     help="A lab for rehearsal-based continual learning, with LiDER at its heart.",
-    epilog="Start with: lider demo",
+    epilog=EPILOG,
     no_args_is_help=True,
+    cls=Group,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -34,17 +64,15 @@ def _top(
         raise typer.Exit
 
 
-app.add_typer(running.app)
-app.add_typer(looking.app)
-app.add_typer(sweep.app)
-app.add_typer(search.app)
-app.add_typer(study.app)
-app.add_typer(tools.app)
-app.add_typer(report.app)
-app.add_typer(watch.app)
-app.add_typer(bench.app)
-app.add_typer(data.app, name="data")
-app.add_typer(ledger.app, name="ledger")
+PARTS = (demo, looking, running, pretrain, report, watch, tools, sweep, search, study, bench)
+GROUPS = {"data": data, "ledger": ledger}
+for part in (*PARTS, *GROUPS.values()):
+    for command in part.app.registered_commands:
+        command.cls = Command
+for part in PARTS:
+    app.add_typer(part.app)
+for name, part in GROUPS.items():
+    app.add_typer(part.app, name=name, rich_help_panel=AROUND)
 
 
 def main() -> None:

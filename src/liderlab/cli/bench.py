@@ -9,42 +9,69 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UserError, unknown
-from .shared import JsonOption, new_console
+from . import complete
+from .manual import AROUND, examples
+from .shared import JsonOption, new_console, print_json
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 app = typer.Typer()
 CLOCKS = ("wall", "cpu")
+NAMES = (
+    "resnet18-64",
+    "resnet18-16",
+    "efficientnet-b2",
+    "fresh",
+    "jacobian",
+    "curvature",
+    "herding",
+)
 
 
-@app.command(epilog="Example: lider bench resnet18-16 --threads 2 --out bench.json")
+@app.command(
+    rich_help_panel=AROUND,
+    epilog=examples(
+        "lider bench herding --quick", "lider bench resnet18-16 --threads 2 --out bench.json"
+    ),
+)
 def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="resnet18-64, resnet18-16, efficientnet-b2, fresh, jacobian, curvature, herding; "
-            "all by default.",
+            help=f"{', '.join(NAMES)}; all by default.",
             show_default=False,
+            autocompletion=complete.one_of(*NAMES),
         ),
     ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="CPU threads.", show_default="torch's")
+    ] = None,
     clock: Annotated[
-        str, typer.Option(help="wall, or cpu: processor time, for machines with neighbours.")
+        str,
+        typer.Option(
+            help="wall, or cpu: processor time, for machines with neighbours.",
+            metavar="CLOCK",
+            autocompletion=complete.one_of(*CLOCKS),
+        ),
     ] = "wall",
     quick: Annotated[
         bool, typer.Option("--quick", help="Tiny sizes: whether it works, not how fast it is.")
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write JSON here, and do not measure again what is there already."),
+        typer.Option(
+            help="Write JSON here, and do not measure again what is there already.",
+            metavar="FILE",
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Measure all of it again.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure the cost of LiDER, of the loop around the network, and of the curvature regularisers.
+    """Measure what LiDER, the loop and curvature regularisers cost.
 
-    Contestants take turns; ratios are medians over the rounds, with the middle half of them.
+    Contestants take turns; ratios are medians over the rounds, with the middle half of them. Reads
+    no data; writes --out, if given.
     """
     if clock not in CLOCKS:
         raise unknown("clock", clock, CLOCKS)
@@ -64,7 +91,7 @@ def bench(
             report["measures"][name] = {**found, "load": [before, load()]}
             _write(out, report)
     if as_json:
-        print(json.dumps(report, indent=1, ensure_ascii=False))
+        print_json(report)
         return
     console = new_console()
     for name in chosen:

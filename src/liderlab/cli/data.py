@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,31 +9,41 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from . import complete
+from .manual import Group, examples
+from .shared import JsonOption, new_console, print_json
+
 if TYPE_CHECKING:
     from ..streams.progress import Report
 
 app = typer.Typer(
-    help="What data is where; download it, or import what you have.", no_args_is_help=True
+    help="What data is where; download it, or import what you have.\n\nReads and writes the data "
+    "folder: LIDER_DATA, or the user's cache.",
+    no_args_is_help=True,
+    cls=Group,
+    epilog=examples("lider data list", "lider data prepare cifar100"),
 )
 RootOption = Annotated[
-    Path | None, typer.Option(help="The data folder; by default LIDER_DATA, or the user's cache.")
+    Path | None,
+    typer.Option(
+        help="The data folder.", metavar="FOLDER", show_default="LIDER_DATA, or the user's cache"
+    ),
 ]
 
 
-@app.command("list", epilog="Example: lider data list --json")
-def list_(
-    root: RootOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """List the data sets: whether they are here, how large they are, under what terms."""
+@app.command("list", epilog=examples("lider data list", "lider data list --json"))
+def list_(root: RootOption = None, as_json: JsonOption = False) -> None:
+    """List the data sets: whether they are here, size, and terms.
+
+    Reads the data folder; writes nothing.
+    """
     from ..streams.location import data_folder
 
     home = data_folder(root)
     rows = _rows(home)
     if as_json:
-        print(json.dumps({"folder": str(home), "data": rows}, indent=1, ensure_ascii=False))
+        print_json({"folder": str(home), "data": rows})
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 2, 0, 0))
@@ -46,7 +55,7 @@ def list_(
             here = f"{'yes' if row['complete'] else 'in part'}, {_size(row['bytes'])}"
         download = _size(row["download_bytes"]) if row["download_bytes"] else "none: --from"
         table.add_row(row["name"], here, download, row["images"], row["licence"])
-    console = Console()
+    console = new_console()
     console.print(table)
     console.print(f"in {home}; get one with: lider data prepare NAME", soft_wrap=True)
 
@@ -76,20 +85,40 @@ def _rows(home: Path) -> list[dict[str, Any]]:
     return rows
 
 
-@app.command(epilog="Example: lider data prepare cifar100 --from cifar-100-python.tar.gz")
+@app.command(
+    epilog=examples(
+        "lider data prepare cifar100",
+        "lider data prepare cifar100 --from cifar-100-python.tar.gz",
+        "lider data prepare cub200 --from /data/CUB_200_2011 --unchecked",
+    )
+)
 def prepare(
-    name: Annotated[str, typer.Argument(help="lider data list.", show_default=False)],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="lider data list.", show_default=False, autocompletion=complete.data_sets
+        ),
+    ],
     root: RootOption = None,
     from_: Annotated[
         Path | None,
-        typer.Option("--from", help="Import this archive or folder instead of downloading."),
+        typer.Option(
+            "--from",
+            help="Import this archive or folder instead of downloading.",
+            metavar="PATH",
+            show_default="download",
+        ),
     ] = None,
     unchecked: Annotated[
         bool,
         typer.Option("--unchecked", help="Also take other files, or only some of the images."),
     ] = False,
 ) -> None:
-    """Download a data set, or import it, check it, and decode it once."""
+    """Download or import a data set, check it, and decode it once.
+
+    Reads the publisher's server, or --from. Writes the data set's folder, all at once, and cache/
+    into the data folder.
+    """
     from ..streams.catalogue import data_set
     from ..streams.location import data_folder
     from ..streams.prepare import decode
@@ -113,10 +142,9 @@ def _variable(root: Path | None, home: Path) -> str:
 @contextmanager
 def _bar() -> Iterator[Report | None]:
     """A bar in a terminal; plain lines, which are the default, elsewhere."""
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
+    console = new_console(stderr=True)
     if not console.is_terminal:
         yield None
         return

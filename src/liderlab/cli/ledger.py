@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,8 @@ import typer
 
 from ..errors import RunFailed, UserError, unknown
 from ..experiments.interrupt import Stopped
-from .shared import JsonOption, new_console
+from .manual import Group, examples
+from .shared import JsonOption, new_console, print_json
 from .study import StudyStopped, runner
 
 if TYPE_CHECKING:
@@ -23,17 +23,16 @@ if TYPE_CHECKING:
     from ..experiments.ledger.record import Record
     from ..experiments.plan import Plan
 
-app = typer.Typer(help="Every cell of the paper's tables: ours beside theirs.")
+app = typer.Typer(
+    cls=Group, epilog=examples("lider ledger --table faa --setting cifar100", "lider ledger cells")
+)
 Tree = dict[str, Any]
 RecordsOption = Annotated[
     Path | None, typer.Option(help="Other records than those that come with the package.")
 ]
 
 
-@app.callback(
-    invoke_without_command=True,
-    epilog="Example: lider ledger --table faa --setting cifar100",
-)
+@app.callback(invoke_without_command=True)
 def show(
     context: typer.Context,
     table: Annotated[
@@ -48,7 +47,11 @@ def show(
     records: RecordsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Every cell of the paper's tables: ours beside theirs, and what was not measured."""
+    """Every cell of the paper's tables: ours beside theirs.
+
+    Reads the records of measured runs that come with the package, or those of --records; writes
+    nothing. What was not measured is listed as such.
+    """
     if context.invoked_subcommand is not None:
         return
     from ..report.ledger import cell_table, table_counts
@@ -58,7 +61,7 @@ def show(
     if as_json:
         kept = {id(row) for row in chosen}
         parts = {k: [row for row in ledger[k] if id(row) in kept] for k in ("cells", "ours")}
-        print(json.dumps(ledger | parts, indent=1, ensure_ascii=False))
+        print_json(ledger | parts)
         return
     console = new_console()
     if table is setting is status is None:
@@ -102,22 +105,30 @@ def _ledger(folder: Path | None) -> tuple[Tree, list[Record]]:
     return assemble(records), records
 
 
-@app.command(epilog="Example: lider ledger cells cifar100 er-ace")
+@app.command(epilog=examples("lider ledger cells cifar100 er-ace"))
 def cells(
     words: Annotated[
         list[str] | None, typer.Argument(help="Only cells with these words in their names.")
     ] = None,
     records: RecordsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """List the cells' names, which `check` takes."""
+    """List the names of the cells, which `check` takes.
+
+    Reads the records; writes nothing.
+    """
     from ..experiments.ledger.assemble import all_cells
 
-    for name in all_cells(_ledger(records)[0]):
-        if all(word in name for word in words or []):
-            print(name)
+    names = all_cells(_ledger(records)[0])
+    chosen = [name for name in names if all(word in name for word in words or [])]
+    if as_json:
+        print_json(chosen)
+        return
+    for name in chosen:
+        print(name)
 
 
-@app.command(epilog="Example: lider ledger measure --out ledger --workers 2 --group ablations")
+@app.command(epilog=examples("lider ledger measure --out ledger --workers 2 --group ablations"))
 def measure(
     out: Annotated[Path, typer.Option(help="Where the runs go.")] = Path("ledger"),
     workers: Annotated[int, typer.Option(min=1, help="Runs at a time, each with one thread.")] = 1,
@@ -135,7 +146,11 @@ def measure(
         bool, typer.Option("--dry-run", help="List all runs, and which have finished.")
     ] = False,
 ) -> None:
-    """Run what the ledger needs, all of seed 0 first; skip what is done, go on with the rest."""
+    """Run what the ledger needs; skip what is done.
+
+    Reads the data sets of the paper's benchmarks. Writes runs, as `lider study` does, to OUT/runs:
+    all of seed 0 first. Interrupted, the same command goes on where it was.
+    """
     from ..experiments.folder import RunFolder
     from ..experiments.ledger.campaign import GROUPS, campaign
     from ..experiments.studies.cases import Request
@@ -184,7 +199,7 @@ def _analyze(items: Sequence[Item], out: Path, done: Sequence[Plan], err: Consol
                 write_findings(document, title, findings, figure, folder)
 
 
-@app.command(epilog="Example: lider ledger collect ledger")
+@app.command(epilog=examples("lider ledger collect ledger"))
 def collect(
     folder: Annotated[
         Path | None,
@@ -201,7 +216,10 @@ def collect(
         str | None, typer.Option(help="The commit of this project that the runs were made with.")
     ] = None,
 ) -> None:
-    """Take the finished runs of a folder into the ledger: records, ledger.json, page, figures."""
+    """Take the finished runs of a folder into the ledger.
+
+    Reads run folders. Writes a small record of each run, ledger.json, ledger.md and the figures.
+    """
     from ..experiments.ledger.harvest import Harvest, harvest
     from ..experiments.ledger.places import places
     from ..experiments.ledger.record import merged, read_records, write_records
@@ -224,7 +242,7 @@ def collect(
     )
 
 
-@app.command(epilog="Example: lider ledger check --cell faa/cifar100/500/er-ace+lider")
+@app.command(epilog=examples("lider ledger check --cell faa/cifar100/500/er-ace+lider"))
 def check(
     cell: Annotated[str, typer.Option(help="lider ledger cells.", show_default=False)],
     seed: Annotated[
@@ -241,7 +259,11 @@ def check(
     records: RecordsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run one cell again, and compare it with what is committed."""
+    """Run one cell again, and compare it with what is committed.
+
+    Reads the records and the benchmark's data. Writes the run to --out, if it is given. Ends with
+    exit code 1 if the two do not agree.
+    """
     from ..experiments.ledger.check import compare, run_again, runs_of, with_seed
 
     runs = runs_of(cell, *_ledger(records))
@@ -274,7 +296,7 @@ def _tell(cell: str, verdict: Verdict, as_json: bool) -> None:
             "allowed": verdict.allowed,
             "other_versions": verdict.other,
         }
-        print(json.dumps(tree, indent=1, ensure_ascii=False))
+        print_json(tree)
         return
     for metric in ("faa", "ff"):
         a, b = committed.metric(metric), now.metric(metric)

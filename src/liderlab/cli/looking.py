@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import UserError, unknown
-from .shared import JsonOption, RunArgument, new_console
+from . import complete
+from .manual import LOOK, START, USE, examples
+from .shared import JsonOption, RunArgument, new_console, print_json
 
 if TYPE_CHECKING:
     from ..registry import Registry
 
 app = typer.Typer()
+REGISTRIES = ("methods", "benchmarks", "backbones", "regularizers")
 
 
-@app.command("list", epilog="Example: lider list methods --json")
+@app.command(
+    "list",
+    rich_help_panel=START,
+    epilog=examples("lider list", "lider list methods --json", "lider list presets cifar100 lider"),
+)
 def list_(
     what: Annotated[
         str | None,
         typer.Argument(
-            help="methods, benchmarks, backbones or regularizers (all by default), presets, or "
-            "studies."
+            help="methods, benchmarks, backbones or regularizers (without it, all of these), "
+            "presets, or studies.",
+            autocompletion=complete.one_of(*REGISTRIES, "presets", "studies"),
         ),
     ] = None,
     words: Annotated[
@@ -31,7 +38,10 @@ def list_(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List what there is to choose from."""
+    """List methods, benchmarks, networks, presets, studies.
+
+    Reads and writes no files.
+    """
     if what == "presets":
         _list_presets(words or [], as_json)
         return
@@ -51,7 +61,7 @@ def list_(
             kind: [{"name": name, "summary": e.summary, **e.facts} for name, e in registry.items()]
             for kind, registry in chosen.items()
         }
-        print(json.dumps(tree if what is None else tree[what], indent=1, ensure_ascii=False))
+        print_json(tree if what is None else tree[what])
         return
     for kind, registry in chosen.items():
         new_console().print(_listing(kind, registry))
@@ -67,7 +77,7 @@ def _list_presets(words: list[str], as_json: bool) -> None:
         wanted = " and ".join(map(repr, words))
         raise UserError(f"no preset has {wanted} in its name: lider list presets lists all")
     if as_json:
-        print(json.dumps([vars(p) for p in chosen], indent=1, ensure_ascii=False))
+        print_json([vars(p) for p in chosen])
         return
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("preset", "lr", "LiDER α, β", "paper"):
@@ -103,23 +113,21 @@ def _registries() -> dict[str, Registry]:
     from ..regularizers import REGULARIZERS
     from ..streams import BENCHMARKS
 
-    return {
-        "methods": METHODS,
-        "benchmarks": BENCHMARKS,
-        "backbones": BACKBONES,
-        "regularizers": REGULARIZERS,
-    }
+    return dict(zip(REGISTRIES, (METHODS, BENCHMARKS, BACKBONES, REGULARIZERS), strict=True))
 
 
-@app.command(epilog="Example: lider show runs/x")
+@app.command(rich_help_panel=LOOK, epilog=examples("lider show runs/x", "lider show runs/x --json"))
 def show(run: RunArgument, as_json: JsonOption = False) -> None:
-    """Show a finished run: its choices, its metrics, its accuracy matrix."""
+    """Show a finished run: its choices, metrics, accuracy matrix.
+
+    Reads result.json in RUN, which --json prints as it is; writes nothing.
+    """
     from ..experiments.folder import RunFolder
-    from ..report.tables import accuracy_matrix, duration, metrics, origin, unmeasured
+    from ..report.tables import accuracy_matrix, duration, metrics, origin, remarks
 
     result = RunFolder.open(run).result()
     if as_json:
-        print(json.dumps(result, indent=1, ensure_ascii=False))
+        print_json(result)
         return
     console, config = new_console(), result["config"]
     scale = f", scale {result['scale']['name']}" if result.get("scale") else ""
@@ -133,18 +141,25 @@ def show(run: RunArgument, as_json: JsonOption = False) -> None:
     for line in origin(result):
         console.print(line, highlight=False)
     console.print(metrics(result))
-    if note := unmeasured(result):
-        console.print(note, highlight=False)
+    for remark in remarks(result):
+        console.print(remark, highlight=False)
     console.print(accuracy_matrix(result))
 
 
-@app.command(epilog="Example: lider predict runs/x photo.png")
+@app.command(
+    rich_help_panel=USE,
+    epilog=examples("lider predict runs/x photo.png", "lider predict runs/x a.png b.png --json"),
+)
 def predict(
     run: RunArgument,
     images: Annotated[list[Path], typer.Argument(help="Image files.", show_default=False)],
     as_json: JsonOption = False,
 ) -> None:
-    """Print the class of each image, and how sure the run's network is of it."""
+    """Print the class of each image, and how sure the network is.
+
+    Reads result.json and the last checkpoint in RUN, and the images, which may have any size;
+    writes nothing. Prints a line per image: file, class, probability, separated by tabs.
+    """
     from ..experiments.load import load
 
     network = load(run)
@@ -154,7 +169,7 @@ def predict(
         for image, p, c in zip(images, best.values, best.indices, strict=True)
     ]
     if as_json:
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        print_json(rows)
         return
     for row in rows:
         print(f"{row['image']}\t{row['class']}\t{row['probability']:.3f}")

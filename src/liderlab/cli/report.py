@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .shared import JsonOption, complain, new_console
+from . import complete
+from .manual import LOOK, examples
+from .shared import JsonOption, complain, new_console, print_json
 
 app = typer.Typer()
 
 RunsArgument = Annotated[
     list[Path],
-    typer.Argument(help="Runs' folders, or folders that hold some.", show_default=False),
+    typer.Argument(
+        help="Runs' folders, or folders that hold some.",
+        metavar="RUN",
+        show_default=False,
+        autocompletion=complete.run_folders,
+    ),
 ]
 SideArgument = Annotated[
-    Path, typer.Argument(help="A run's folder, or one that holds its seeds.", show_default=False)
+    Path,
+    typer.Argument(
+        help="A run's folder, or one that holds its seeds.",
+        show_default=False,
+        autocompletion=complete.run_folders,
+    ),
 ]
 
 
-@app.command(epilog="Example: lider report runs -o report.html")
+@app.command(
+    rich_help_panel=LOOK,
+    epilog=examples("lider report runs -o report.html", "lider report runs/x runs/y --no-memory"),
+)
 def report(
     runs: RunsArgument,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path(
-        "report.html"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The file to write.", metavar="FILE")
+    ] = Path("report.html"),
     title: Annotated[str, typer.Option(help="Its heading.")] = "Continual-learning report",
     memory: Annotated[
         bool, typer.Option(help="Show the images in the runs' memories (reads checkpoints).")
     ] = True,
 ) -> None:
-    """Write one HTML page about runs, finished or not: it opens offline, in any browser."""
+    """Write one HTML page about runs, finished or not.
+
+    It opens offline, in any browser. Reads the runs' folders and changes nothing in them; writes
+    --out.
+    """
     from rich.text import Text
 
     from ..report.page import write_report
@@ -59,21 +77,30 @@ def report(
 
 
 @app.command(
-    epilog="Example: lider runs --where method=er-ace --where lider=yes --where 'faa>70' runs",
+    rich_help_panel=LOOK,
+    epilog=examples(
+        "lider runs",
+        "lider runs --where method=er-ace --where lider=yes --where 'faa>70' runs",
+        "lider runs --where state=stopped --json",
+    ),
 )
 def runs(
     folder: Annotated[Path, typer.Argument(help="Where to look, at any depth.")] = Path("runs"),
     where: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="CONDITION",
             help="Only runs for which this holds, repeatable: field=value, also != < <= > >=. "
             "Fields: name, method, benchmark, backbone, buffer, seed, scale, state, lider, "
-            "any metric, or any field of the configuration (training.lr)."
+            "any metric, or any field of the configuration (training.lr).",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List runs: what they are, how far, and how good."""
+    """List runs: what they are, how far, and how good.
+
+    Reads config.yaml, metrics.jsonl and result.json of every run below FOLDER; writes nothing.
+    """
     from ..report.listing import Condition, facts, listing, select
     from ..report.records import read_all
 
@@ -83,21 +110,30 @@ def runs(
     for complaint in complaints:
         complain(f"left out: {complaint}")
     if as_json:
-        print(json.dumps([facts(record) for record in chosen], indent=1, ensure_ascii=False))
+        print_json([facts(record) for record in chosen])
     elif chosen:
         new_console().print(listing(chosen))
     else:
         print("no run matches")
 
 
-@app.command(epilog="Example: lider compare runs/er-ace runs/er-ace-lider")
+@app.command(
+    rich_help_panel=LOOK,
+    epilog=examples(
+        "lider compare runs/er-ace runs/er-ace-lider", "lider compare runs/a runs/b --json"
+    ),
+)
 def compare(a: SideArgument, b: SideArgument, as_json: JsonOption = False) -> None:
-    """Compare two runs, or two folders of them seed by seed: settings, metrics, differences."""
+    """Compare two runs, or two folders of them seed by seed.
+
+    Prints what differs in their settings, all metrics, and the differences. Reads config.yaml and
+    result.json of both sides; writes nothing.
+    """
     from ..report.side_by_side import Comparison, comparison_tables
 
     comparison = Comparison.of(a, b)
     if as_json:
-        print(json.dumps(comparison.as_tree(), indent=1, ensure_ascii=False))
+        print_json(comparison.as_tree())
         return
     console = new_console()
     for part in comparison_tables(comparison):

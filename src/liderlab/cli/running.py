@@ -1,4 +1,4 @@
-"""Commands that train: run, resume, verify-resume, pretrain, demo."""
+"""Commands that train: run, resume, verify-resume."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UserError, unknown
+from . import complete
+from .manual import TRAIN, examples
 from .shared import RunArgument, given, new_console
 
 if TYPE_CHECKING:
@@ -19,107 +21,339 @@ if TYPE_CHECKING:
     from ..experiments.run import Existing
 
 app = typer.Typer()
+WHAT, LIDER, NETWORK, TRAINING, MACHINE, FILES = (
+    "What to run",
+    "LiDER",
+    "The network",
+    "Training",
+    "The machine",
+    "Files",
+)  # among the options of `lider run`
 
 
 @app.command(
-    epilog="Example: lider run --method er-ace --lider --buffer 100 --seed 0 --out runs/x",
+    rich_help_panel=TRAIN,
+    epilog=examples(
+        "lider run --method er-ace --lider --buffer 100 --out runs/x",
+        "lider run --preset cifar100-500-der++-lider --scale cpu --seed 1",
+        "lider run --config runs/x/config.yaml --set training.lr=0.05 --out runs/y",
+    ),
 )
 def run(
     preset: Annotated[
-        str | None, typer.Option(help="An experiment of the paper: lider list presets.")
+        str | None,
+        typer.Option(
+            help="An experiment of the paper: lider list presets.",
+            metavar="NAME",
+            rich_help_panel=WHAT,
+            autocompletion=complete.presets,
+        ),
     ] = None,
     scale: Annotated[
-        str | None, typer.Option(help="Make it smaller: smoke, cpu, or paper (as it is).")
+        str | None,
+        typer.Option(
+            help="Make it smaller: smoke, cpu, or paper (as it is).",
+            metavar="SCALE",
+            rich_help_panel=WHAT,
+            autocompletion=complete.scales,
+        ),
     ] = None,
     benchmark: Annotated[
-        str | None, typer.Option(help="What to learn: lider list benchmarks.")
+        str | None,
+        typer.Option(
+            help="What to learn: lider list benchmarks, or folder:PATH.",
+            metavar="NAME",
+            show_default="split-digits",
+            rich_help_panel=WHAT,
+            autocompletion=complete.benchmarks,
+        ),
     ] = None,
-    method: Annotated[str | None, typer.Option(help="How: lider list methods.")] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="How: lider list methods.",
+            metavar="NAME",
+            show_default="er-ace",
+            rich_help_panel=WHAT,
+            autocompletion=complete.methods,
+        ),
+    ] = None,
     lider: Annotated[
-        bool, typer.Option("--lider", help="Add LiDER (--regularizer lider).")
+        bool,
+        typer.Option("--lider", help="Add LiDER (--regularizer lider).", rich_help_panel=LIDER),
     ] = False,
-    lider_alpha: Annotated[float | None, typer.Option(help="Weight of |λ − c| (Eq. 9).")] = None,
-    lider_beta: Annotated[float | None, typer.Option(help="Weight of |λ| (Eq. 9).")] = None,
+    lider_alpha: Annotated[
+        float | None,
+        typer.Option(help="Weight of |λ − c| (Eq. 9).", show_default="0.1", rich_help_panel=LIDER),
+    ] = None,
+    lider_beta: Annotated[
+        float | None,
+        typer.Option(help="Weight of |λ| (Eq. 9).", show_default="0.3", rich_help_panel=LIDER),
+    ] = None,
     lider_on: Annotated[
-        str | None, typer.Option(help="What LiDER hears: replay, or stream (ablation).")
+        str | None,
+        typer.Option(
+            help="What LiDER hears: replay, or stream (ablation).",
+            metavar="ROWS",
+            show_default="replay",
+            rich_help_panel=LIDER,
+            autocompletion=complete.one_of("replay", "stream"),
+        ),
     ] = None,
     lider_draw: Annotated[
-        str | None, typer.Option(help="reuse the replay passes, or draw fresh (as released).")
+        str | None,
+        typer.Option(
+            help="reuse the replay passes, or draw fresh (as released).",
+            metavar="HOW",
+            show_default="reuse",
+            rich_help_panel=LIDER,
+            autocompletion=complete.one_of("reuse", "fresh"),
+        ),
     ] = None,
     lider_targets: Annotated[
-        str | None, typer.Option(help="learned targets, or fixed ones (ablation).")
+        str | None,
+        typer.Option(
+            help="learned targets, or fixed ones (ablation).",
+            metavar="KIND",
+            show_default="learned",
+            rich_help_panel=LIDER,
+            autocompletion=complete.one_of("learned", "fixed"),
+        ),
     ] = None,
     regularizer: Annotated[
         list[str] | None,
-        typer.Option(help="Add a regularizer, repeatable: lider list regularizers."),
+        typer.Option(
+            help="Add a regularizer, repeatable: lider list regularizers.",
+            metavar="NAME",
+            rich_help_panel=WHAT,
+            autocompletion=complete.regularizers,
+        ),
     ] = None,
-    buffer: Annotated[int | None, typer.Option(help="Samples in memory.")] = None,
-    memory_storage: Annotated[
-        str | None, typer.Option(help="Where the memory's images are: ram, or disk.")
+    buffer: Annotated[
+        int | None,
+        typer.Option(
+            help="Samples in memory, in all.",
+            show_default="the benchmark's",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
-    memory_device: Annotated[
-        str | None, typer.Option(help="Device of a memory in RAM; by default the network's.")
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            help="Epochs per task.", show_default="the benchmark's", rich_help_panel=TRAINING
+        ),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Epochs per task.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Samples of the stream per step.")] = None,
-    lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            help="Samples of the stream per step.",
+            show_default="the benchmark's",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None,
+    lr: Annotated[
+        float | None,
+        typer.Option(
+            help="Learning rate.", show_default="the benchmark's", rich_help_panel=TRAINING
+        ),
+    ] = None,
     backbone: Annotated[
         str | None,
-        typer.Option(help="Network: lider list backbones, or timm:NAME, torchvision:NAME."),
+        typer.Option(
+            help="Network: lider list backbones, or timm:NAME, torchvision:NAME.",
+            metavar="NAME",
+            show_default="the benchmark's",
+            rich_help_panel=NETWORK,
+            autocompletion=complete.backbones,
+        ),
     ] = None,
-    width: Annotated[int | None, typer.Option(help="The network's width.")] = None,
+    width: Annotated[
+        int | None,
+        typer.Option(
+            help="The network's width.", show_default="the network's own", rich_help_panel=NETWORK
+        ),
+    ] = None,
     pretrained: Annotated[
-        str | None, typer.Option(help="Weights to start from: a file, imagenet, or a name.")
+        str | None,
+        typer.Option(
+            help="Weights to start from: a file, a run's folder, imagenet, or a name that lider "
+            "pretrain has kept some under.",
+            metavar="WEIGHTS",
+            show_default="none",
+            rich_help_panel=NETWORK,
+            autocompletion=complete.weights,
+        ),
     ] = None,
-    tasks: Annotated[int | None, typer.Option(help="Number of tasks.")] = None,
+    tasks: Annotated[
+        int | None,
+        typer.Option(help="Number of tasks.", show_default="the benchmark's", rich_help_panel=WHAT),
+    ] = None,
     class_order: Annotated[
-        str | None, typer.Option(help="natural, shuffled, or all classes like 3,1,2,0.")
+        str | None,
+        typer.Option(
+            help="natural, shuffled, or all classes like 3,1,2,0.",
+            metavar="ORDER",
+            show_default="natural",
+            rich_help_panel=WHAT,
+            autocompletion=complete.one_of("natural", "shuffled"),
+        ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, … or auto.")] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed of everything random.", show_default="0", rich_help_panel=TRAINING),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="cpu, cuda, cuda:1, …, mps or auto.",
+            metavar="DEVICE",
+            show_default="cpu",
+            rich_help_panel=MACHINE,
+            autocompletion=complete.one_of("cpu", "cuda", "mps", "auto"),
+        ),
+    ] = None,
+    memory_storage: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the memory's images are: ram, or disk.",
+            metavar="PLACE",
+            show_default="ram",
+            rich_help_panel=MACHINE,
+            autocompletion=complete.one_of("ram", "disk"),
+        ),
+    ] = None,
+    memory_device: Annotated[
+        str | None,
+        typer.Option(
+            help="Device of a memory in RAM.",
+            metavar="DEVICE",
+            show_default="the network's",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None,
     stream_device: Annotated[
-        str | None, typer.Option(help="Keep the benchmark's images on this device.")
+        str | None,
+        typer.Option(
+            help="Keep the benchmark's images on this device.",
+            metavar="DEVICE",
+            show_default="the host",
+            rich_help_panel=MACHINE,
+        ),
     ] = None,
     precision: Annotated[
-        str | None, typer.Option(help="Of training passes: float32, bfloat16 or float16.")
+        str | None,
+        typer.Option(
+            help="Of training passes: float32, bfloat16 or float16.",
+            metavar="TYPE",
+            show_default="float32",
+            rich_help_panel=MACHINE,
+            autocompletion=complete.one_of("float32", "bfloat16", "float16"),
+        ),
     ] = None,
     compile_: Annotated[
-        bool, typer.Option("--compile", help="Compile the network (torch.compile).")
+        bool,
+        typer.Option(
+            "--compile", help="Compile the network (torch.compile).", rich_help_panel=MACHINE
+        ),
     ] = False,
     evaluate: Annotated[
-        str | None, typer.Option(help="After every task, or after the last only: every, last.")
+        str | None,
+        typer.Option(
+            help="After every task, or after the last only: every, last.",
+            metavar="WHEN",
+            show_default="every",
+            rich_help_panel=TRAINING,
+            autocompletion=complete.one_of("every", "last"),
+        ),
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(help="CPU threads.", show_default="torch's", rich_help_panel=MACHINE),
+    ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="Take the values of a YAML file (a run's config.yaml).")
+        Path | None,
+        typer.Option(
+            help="Take the values of a YAML file (a run's config.yaml).",
+            metavar="FILE",
+            rich_help_panel=FILES,
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Any field, repeatable: --set training.momentum=0.9"),
+        typer.Option(
+            "--set",
+            help="Any field of the configuration, repeatable: --set training.momentum=0.9",
+            metavar="FIELD=VALUE",
+            rich_help_panel=FILES,
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The run's folder; by default one below runs/.")
+        Path | None,
+        typer.Option(
+            help="The run's folder.",
+            metavar="FOLDER",
+            show_default="one below runs/",
+            rich_help_panel=FILES,
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier run there.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Replace an earlier run there.", rich_help_panel=FILES),
+    ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an unfinished run there, if there is one.")
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with an unfinished run there, if there is one.",
+            rich_help_panel=FILES,
+        ),
     ] = False,
     checkpoint_every: Annotated[
-        str | None, typer.Option(help="Steps (200) or time (30s, 5m) between checkpoints.")
+        str | None,
+        typer.Option(
+            help="Steps (200) or time (30s, 5m) between checkpoints.",
+            metavar="INTERVAL",
+            show_default="5m",
+            rich_help_panel=FILES,
+        ),
     ] = None,
     on_nonfinite: Annotated[
-        str | None, typer.Option(help="stop, or skip steps whose loss is not finite.")
+        str | None,
+        typer.Option(
+            help="stop, or skip steps whose loss or gradient is not finite.",
+            metavar="WHAT",
+            show_default="stop",
+            rich_help_panel=TRAINING,
+            autocompletion=complete.one_of("stop", "skip"),
+        ),
     ] = None,
     tracker: Annotated[
         list[str] | None,
-        typer.Option(help="Also log to tensorboard, wandb or mlflow; repeatable."),
+        typer.Option(
+            help="Also log to tensorboard, wandb or mlflow; repeatable.",
+            metavar="NAME",
+            rich_help_panel=FILES,
+            autocompletion=complete.one_of("tensorboard", "wandb", "mlflow"),
+        ),
     ] = None,
     deterministic: Annotated[
         bool | None,
-        typer.Option(help="Allow only operations that repeat to the bit (default on the CPU)."),
+        typer.Option(
+            help="Allow only operations that repeat to the bit.",
+            show_default="yes on the CPU",
+            rich_help_panel=MACHINE,
+        ),
     ] = None,
 ) -> None:
-    """Train a method on a benchmark, evaluate it, and write a run's folder."""
+    """Train a method on a benchmark, evaluate it, keep everything.
+
+    Reads the benchmark's data (below LIDER_DATA; split-digits and synthetic need none), and what
+    --config and --pretrained name. Writes config.yaml, metrics.jsonl, checkpoints/, result.json and
+    accuracy.png into --out, the run's folder. Prints metrics; progress goes to standard error.
+
+    Values come from the defaults, the benchmark, --preset, --config, the options, and --set; later
+    ones win. --scale then lowers them.
+    """
     from ..experiments.config import make_config, read_yaml
 
     options: dict[str, Any] = {
@@ -165,59 +399,7 @@ def run(
     complete = make_config(*layers, options, assigned(set_))
     name = "-".join([complete.benchmark.name, complete.method.name, *complete.regularizers])
     out = out or Path("runs") / f"{complete.preset or name}-seed{complete.seed}"
-    _run(complete, out, "replace" if force else "resume" if resume else _ask(out))
-
-
-@app.command(epilog="Example: lider pretrain --benchmark split-tinyimagenet --size 32")
-def pretrain(
-    benchmark: Annotated[
-        str, typer.Option(help="What to learn: lider list benchmarks.")
-    ] = "split-tinyimagenet",
-    size: Annotated[int | None, typer.Option(help="Side of the images.")] = None,
-    backbone: Annotated[str, typer.Option(help="Network: lider list backbones.")] = "resnet18",
-    width: Annotated[int | None, typer.Option(help="The network's width.")] = None,
-    scale: Annotated[str | None, typer.Option(help="Make it smaller: smoke or cpu.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Epochs (50).")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Samples per step.")] = None,
-    lr: Annotated[float | None, typer.Option(help="Learning rate (0.1).")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, … or auto.")] = None,
-    threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="Any field, repeatable.")] = None,
-    out: Annotated[
-        str | None, typer.Option(help="A file, or a name to keep the weights under.")
-    ] = None,
-    run: Annotated[Path | None, typer.Option(help="The folder of the run that trains.")] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace an earlier run and weights of that name.")
-    ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an unfinished run there, if there is one.")
-    ] = False,
-) -> None:
-    """Train on all of a benchmark at once, by the paper's recipe; keep the weights for other runs.
-
-    Use them with: lider run --pretrained NAME_OR_FILE
-    """
-    from ..experiments.pretrain import check_place, export_weights, name_of, pretraining
-    from ..experiments.weights import is_file_name, kept_weights
-
-    options = {
-        "benchmark": given(name=benchmark, size=size),
-        "backbone": given(name=backbone, width=width),
-        "training": given(epochs=epochs, batch_size=batch_size, lr=lr),
-        **given(scale=scale, seed=seed, device=device, threads=threads),
-    }
-    config = pretraining(options, assigned(set_))
-    out = out or name_of(config)
-    path = Path(out) if is_file_name(out) else kept_weights(out)
-    run = run or Path("runs") / f"pretrain-{path.stem}"
-    check_place(out, path, run, replace=force, resume=resume)
-    _run(config, run, "replace" if force else "resume" if resume else _ask(run))
-    export_weights(run, path, replace=force)
-    new_console().print(
-        f"wrote {path}; use it with: lider run --pretrained {out}", soft_wrap=True, highlight=False
-    )
+    train(complete, out, "replace" if force else "resume" if resume else ask_about(out))
 
 
 def assigned(texts: list[str] | None) -> dict[str, Any]:
@@ -230,7 +412,7 @@ def assigned(texts: list[str] | None) -> dict[str, Any]:
     return assigned
 
 
-def _ask(out: Path) -> Existing:
+def ask_about(out: Path) -> Existing:
     """What to do about an unfinished run, if nobody said."""
     from ..experiments.folder import RunFolder
 
@@ -244,11 +426,12 @@ def _ask(out: Path) -> Existing:
     )
 
 
-def _run(config: RunConfig, out: Path, existing: Existing) -> None:
+def train(config: RunConfig, out: Path, existing: Existing) -> None:
+    """Run, show how far it is, and print what came out."""
+    from ..experiments.accuracy_figure import leave_figure
     from ..experiments.run import run as execute
-    from ..report.figures import draw_accuracy_matrix
     from ..report.progress import ProgressDisplay
-    from ..report.tables import duration, metrics, unmeasured
+    from ..report.tables import duration, metrics, remarks
 
     console, progress = new_console(), new_console(stderr=True)
     started: list[Run] = []
@@ -256,15 +439,14 @@ def _run(config: RunConfig, out: Path, existing: Existing) -> None:
     def on_start(work: Run) -> None:
         started.append(work)
         for line in _settled(work):
-            progress.print(line, soft_wrap=True, highlight=False)
+            progress.print(line, soft_wrap=not progress.is_terminal, highlight=False)
 
     with ProgressDisplay(progress) as display:
         result = execute(config, out, existing=existing, listener=display, on_start=on_start)
-    if not (out / "accuracy.png").is_file():
-        draw_accuracy_matrix(result, out / "accuracy.png")
+    leave_figure(result, out)
     console.print(metrics(result))
-    if note := unmeasured(result):
-        console.print(note, soft_wrap=True, highlight=False)
+    for remark in remarks(result):
+        console.print(remark, soft_wrap=True, highlight=False)
     done = f"wrote {out} in {duration(result)}"
     if not started:
         done = f"{out} had finished already: nothing was done"
@@ -281,20 +463,44 @@ def _settled(work: Run) -> Iterator[str]:
         yield f"{name} regularises {' → '.join(found['chain'])}{rest}"
 
 
-@app.command(epilog="Example: lider resume runs/x")
+@app.command(
+    rich_help_panel=TRAIN,
+    epilog=examples("lider resume runs/x", "lider resume runs/x --on-nonfinite skip"),
+)
 def resume(
     run: RunArgument,
     on_nonfinite: Annotated[
-        str | None, typer.Option(help="From now on: stop, or skip steps that are not finite.")
+        str | None,
+        typer.Option(
+            help="From now on: stop, or skip steps that are not finite.",
+            metavar="WHAT",
+            show_default="as before",
+            autocompletion=complete.one_of("stop", "skip"),
+        ),
     ] = None,
     checkpoint_every: Annotated[
-        str | None, typer.Option(help="From now on: steps (200) or time (30s, 5m).")
+        str | None,
+        typer.Option(
+            help="From now on: steps (200) or time (30s, 5m).",
+            metavar="INTERVAL",
+            show_default="as before",
+        ),
     ] = None,
     tracker: Annotated[
-        list[str] | None, typer.Option(help="From now on: tensorboard, wandb or mlflow.")
+        list[str] | None,
+        typer.Option(
+            help="From now on: tensorboard, wandb or mlflow; repeatable.",
+            metavar="NAME",
+            show_default="as before",
+            autocompletion=complete.one_of("tensorboard", "wandb", "mlflow"),
+        ),
     ] = None,
 ) -> None:
-    """Go on with an interrupted run; the result is the same as if it had never stopped."""
+    """Go on with an interrupted run, as if it had never stopped.
+
+    Reads config.yaml and the last whole checkpoint in RUN, and the run's data; writes the same
+    files as lider run. A finished run is shown again, and nothing is done.
+    """
     from ..experiments.config import make_config
     from ..experiments.folder import RunFolder
 
@@ -305,22 +511,32 @@ def resume(
     config = folder.config()
     if changes:
         config = make_config(config.model_dump(mode="json"), changes)
-    _run(config, run, "resume")
+    train(config, run, "resume")
 
 
 @app.command(
-    epilog="Example: lider verify-resume --method er-ace --lider --kills 5",
+    rich_help_panel=TRAIN,
+    epilog=examples(
+        "lider verify-resume --method er-ace --lider --kills 5",
+        "lider verify-resume --benchmark synthetic --kills 2 --keep proof",
+    ),
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
 def verify_resume(
     context: typer.Context,
     kills: Annotated[int, typer.Option(min=1, help="How often to kill the run.")] = 5,
-    keep: Annotated[Path | None, typer.Option(help="Keep the runs in this (new) folder.")] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep the runs in this (new) folder.", metavar="FOLDER", show_default="no"
+        ),
+    ] = None,
 ) -> None:
-    """Prove that a run survives SIGKILL at random moments, to the bit.
+    """Prove that a run survives SIGKILL at any moment, to the bit.
 
-    Takes all options of `lider run` but --out, --force and --resume. Exit code 0: no difference; 1:
-    there is one.
+    Takes all options of lider run but --out, --force and --resume. Reads what such a run reads;
+    writes two runs into a temporary folder, or --keep: one undisturbed, one that is killed and
+    resumed, and compares everything. Exit code 0: no difference; 1: there is one.
     """
     for option in ("--out", "--force", "--resume"):
         if any(word.partition("=")[0] == option for word in context.args):
@@ -344,45 +560,6 @@ def verify_resume(
     print(f"{verdict.kills} kills in {verdict.runs} run(s), weights to metrics compared: {same}")
     if verdict.differences:
         raise typer.Exit(1)
-
-
-@app.command(epilog="Example: lider demo --out demo")
-def demo(
-    out: Annotated[Path, typer.Option(help="Where to write.")] = Path("demo"),
-    seeds: Annotated[int, typer.Option(min=1, help="How many runs of each.")] = 3,
-) -> None:
-    """Compare finetune, er-ace, er-ace + LiDER and joint on the embedded benchmark."""
-    from ..experiments.demo import demo_runs
-    from ..experiments.run import run as execute
-    from ..report.figures import draw_accuracy_matrix, draw_comparison
-    from ..report.page import write_report
-    from ..report.progress import ProgressDisplay
-    from ..report.records import read_all
-    from ..report.tables import comparison
-
-    runs, folders = list(demo_runs(seeds)), []
-    results: dict[str, list[dict[str, Any]]] = {}
-    with ProgressDisplay(new_console(stderr=True), len(runs)) as display:
-        for label, config in runs:
-            folder = out / f"{label.replace(' + ', '-').lower()}-seed{config.seed}"
-            folders.append(folder.name)
-            display.begin(f"{label}, seed {config.seed}")
-            result = execute(config, folder, existing="replace", listener=display)
-            draw_accuracy_matrix(result, folder / "accuracy.png")
-            results.setdefault(label, []).append(result)
-            display.finish()
-    title = f"split-digits, buffer {runs[0][1].memory.size}, class-incremental"
-    draw_comparison(results, out / "demo.png", title)
-    console = new_console()
-    console.print(f"{title}: mean ± std", highlight=False)
-    console.print(comparison(results))
-    records, _ = read_all([out / name for name in folders])
-    write_report(records, out / "report.html", title="The demo: split-digits")
-    console.print(
-        f"wrote {out}/ (run folders), {out / 'demo.png'} and {out / 'report.html'}: open it in a "
-        "browser",
-        soft_wrap=True,
-    )
 
 
 def _class_order(text: str | None) -> Any:

@@ -8,45 +8,95 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import unknown
+from . import complete
+from .manual import MANY, examples
 from .running import assigned
-from .shared import given, new_console, this_command
+from .shared import (
+    JsonOption,
+    SetOption,
+    given,
+    new_console,
+    print_json,
+    this_command,
+)
 from .sweep import AddressOption, EngineOption, SlurmOption, WorkersOption
 
 app = typer.Typer()
 
 
 @app.command(
-    epilog="Example: lider search --preset cifar100-500-er-ace-lider --scale cpu --space paper"
+    rich_help_panel=MANY,
+    epilog=examples(
+        "lider search --preset cifar100-500-er-ace-lider --scale cpu --space paper",
+        "lider search --config my.yaml --space space.yaml --trials 20 --workers 2",
+        "lider run --config runs/search/best.yaml",
+    ),
 )
 def search(
     preset: Annotated[
-        str | None, typer.Option(help="What to start from: lider list presets.")
+        str | None,
+        typer.Option(
+            help="What to start from: lider list presets.",
+            metavar="NAME",
+            autocompletion=complete.presets,
+        ),
     ] = None,
-    scale: Annotated[str | None, typer.Option(help="Make it smaller: smoke or cpu.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Take the values of a YAML file.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="Any field, repeatable.")] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="Make it smaller: smoke or cpu.",
+            metavar="SCALE",
+            autocompletion=complete.scales,
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Take the values of a YAML file.", metavar="FILE")
+    ] = None,
+    set_: SetOption = None,
     space: Annotated[
-        str, typer.Option(help="A YAML file, or paper: the values in the paper's tables.")
+        str,
+        typer.Option(
+            help="A YAML file, or paper: the values in the paper's tables.", metavar="FILE"
+        ),
     ] = "paper",
     trials: Annotated[
         int, typer.Option(min=1, help="How many in all; a grid has no more than its points.")
     ] = 50,
-    sampler: Annotated[str, typer.Option(help="tpe, or grid.")] = "tpe",
+    sampler: Annotated[
+        str,
+        typer.Option(
+            help="tpe, or grid.",
+            metavar="SAMPLER",
+            autocompletion=complete.one_of("tpe", "grid"),
+        ),
+    ] = "tpe",
     validation: Annotated[
         float, typer.Option(min=0.01, max=0.9, help="Share of the training images held out.")
     ] = 0.1,
     seed: Annotated[int, typer.Option(min=0, help="Of the sampler.")] = 0,
-    out: Annotated[Path, typer.Option(help="The search's folder.")] = Path("runs/search"),
+    out: Annotated[Path, typer.Option(help="The search's folder.", metavar="FOLDER")] = Path(
+        "runs/search"
+    ),
     storage: Annotated[
-        str | None, typer.Option(help="An RDB's URL (postgresql://…); by default a file in --out.")
+        str | None,
+        typer.Option(
+            help="An RDB's URL (postgresql://…).", metavar="URL", show_default="a file in --out"
+        ),
     ] = None,
-    study: Annotated[str, typer.Option(help="The study's name in the storage.")] = "search",
+    study: Annotated[
+        str, typer.Option(help="The study's name in the storage.", metavar="NAME")
+    ] = "search",
     workers: WorkersOption = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
     slurm: SlurmOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Search for hyperparameters by the accuracy on a validation split; write best.yaml."""
+    """Search for hyperparameters, by accuracy on a validation split.
+
+    Reads what lider run reads, and --space. Writes a run's folder per trial, search.db (without
+    --storage) and best.yaml, which it also prints, into --out.
+    """
     from ..experiments.config import make_config, read_yaml
     from ..experiments.files import write_atomically
     from ..scaleout.engines import check_engine, default_workers, make_engine, threads_each
@@ -83,7 +133,11 @@ def search(
     accuracy, best = work.best()
     text = best.as_yaml().encode()
     write_atomically(out / "best.yaml", lambda file: file.write(text))
-    print(text.decode(), end="")
+    if as_json:
+        best_tree = best.model_dump(mode="json")
+        print_json({"accuracy": accuracy, "config": best_tree, "trials": work.trial_rows()})
+    else:
+        print(text.decode(), end="")
     console.print(
         f"best validation accuracy {accuracy:.2f} %; wrote {out / 'best.yaml'}: "
         f"lider run --config {out / 'best.yaml'}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -9,11 +11,40 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from . import complete
+
 if TYPE_CHECKING:
     from rich.console import Console
 
-RunArgument = Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+RunArgument = Annotated[
+    Path,
+    typer.Argument(
+        help="A run's folder.",
+        metavar="RUN",
+        show_default=False,
+        autocompletion=complete.run_folders,
+    ),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print JSON, and nothing else, to standard output.")
+]
+DeviceOption = Annotated[
+    str | None,
+    typer.Option(
+        help="cpu, cuda, cuda:1, …, mps or auto.",
+        metavar="DEVICE",
+        show_default="cpu",
+        autocompletion=complete.one_of("cpu", "cuda", "mps", "auto"),
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="FIELD=VALUE",
+        help="Any field of the configuration, repeatable: --set training.momentum=0.9",
+    ),
+]
 
 
 def complain(message: str) -> int:
@@ -32,7 +63,17 @@ def this_command() -> str:
     return shlex.join(["lider", *sys.argv[1:]])
 
 
-def new_console(stderr: bool = False) -> Console:
+def print_json(tree: Any) -> None:
+    print(json.dumps(tree, indent=1, ensure_ascii=False))
+
+
+def new_console(stderr: bool = False, repaints: bool = False) -> Console:
+    """Where tables and progress go; with NO_COLOR, plain text without any escape code.
+
+    repaints: for what is nothing if it cannot move the cursor.
+    """
     from rich.console import Console
 
-    return Console(stderr=stderr)
+    if not os.environ.get("NO_COLOR"):
+        return Console(stderr=stderr)
+    return Console(stderr=stderr, color_system=None, force_terminal=None if repaints else False)

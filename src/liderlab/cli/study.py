@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,9 @@ import typer
 
 from ..errors import RunFailed, UserError
 from ..experiments.interrupt import Stopped
-from .shared import JsonOption, RunArgument, new_console, this_command
+from . import complete
+from .manual import PAPER, examples
+from .shared import JsonOption, RunArgument, new_console, print_json, this_command
 
 if TYPE_CHECKING:
     from ..experiments.plan import Plan
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 ScaleOption = Annotated[
-    str, typer.Option(help="smoke (on split-digits), cpu (smaller), or paper (as it is).")
+    str,
+    typer.Option(
+        help="smoke (on split-digits), cpu (smaller), or paper (as it is).",
+        metavar="SCALE",
+        autocompletion=complete.scales,
+    ),
 ]
 
 
@@ -35,26 +41,54 @@ class StudyStopped(Stopped):
         self.exit_code = stopped.exit_code
 
 
-@app.command(epilog="Example: lider study poisoning --scale smoke --out studies")
+@app.command(
+    rich_help_panel=PAPER,
+    epilog=examples("lider study toy", "lider study poisoning --scale smoke --out studies"),
+)
 def study(
-    name: Annotated[str, typer.Argument(help="lider list studies.", show_default=False)],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="lider list studies.", show_default=False, autocompletion=complete.studies
+        ),
+    ],
     scale: ScaleOption = "smoke",
     out: Annotated[
-        Path, typer.Option(help="Where runs (shared by all studies) and results go.")
+        Path,
+        typer.Option(help="Where runs (shared by all studies) and results go.", metavar="FOLDER"),
     ] = Path("studies"),
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds of every run.")] = 1,
     benchmark: Annotated[
         str | None,
-        typer.Option(help="Only the settings on this benchmark; or another one, in their place."),
+        typer.Option(
+            help="Only the settings on this benchmark; or another one, in their place.",
+            metavar="NAME",
+            show_default="all of the study's",
+            autocompletion=complete.benchmarks,
+        ),
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, … or auto.")] = "cpu",
-    threads: Annotated[int | None, typer.Option(help="CPU threads of a run.")] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            help="cpu, cuda, cuda:1, …, mps or auto.",
+            metavar="DEVICE",
+            autocompletion=complete.one_of("cpu", "cuda", "mps", "auto"),
+        ),
+    ] = "cpu",
+    threads: Annotated[
+        int | None, typer.Option(help="CPU threads of a run.", show_default="torch's")
+    ] = None,
     workers: Annotated[
         int, typer.Option(min=1, help="Runs at a time, in processes of their own.")
     ] = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Repeat a table or figure of the paper: run what it needs, and show ours beside theirs."""
+    """Repeat a table or figure of the paper, ours beside theirs.
+
+    Reads the data and weights of the paper's settings (at scale smoke, none). Writes the runs into
+    runs/ of --out, and result.json, table.csv and .md, figure.png and .pdf, and report.html
+    into a folder of the study's name there. What has been run is not run again.
+    """
     from ..experiments.studies import STUDIES
     from ..experiments.studies.cases import Request
 
@@ -78,7 +112,7 @@ def study(
     write_study(conducted, out / name)
     _report(conducted, out / name / "report.html")
     if as_json:
-        print(json.dumps(conducted.document(), indent=1, ensure_ascii=False))
+        print_json(conducted.document())
     else:
         console = new_console()
         console.print(f"{conducted.study.title} ({conducted.study.paper})", highlight=False)
@@ -126,19 +160,44 @@ def _report(conducted: Conducted, file: Path) -> None:
         write_report(read_all(folders)[0], file, title=conducted.study.title, memory=False)
 
 
-@app.command(epilog="Example: lider analyze guessing-game runs/x")
+@app.command(
+    rich_help_panel=PAPER,
+    epilog=examples(
+        "lider analyze guessing-game runs/x", "lider analyze hessian runs/x --scale smoke --json"
+    ),
+)
 def analyze(
     name: Annotated[
-        str, typer.Argument(help="A study that looks into runs, like hessian.", show_default=False)
+        str,
+        typer.Argument(
+            help="A study that looks into runs, like hessian.",
+            show_default=False,
+            autocompletion=complete.analyses,
+        ),
     ],
     run: RunArgument,
-    scale: Annotated[str, typer.Option(help="How thoroughly: smoke, cpu, or paper.")] = "cpu",
+    scale: Annotated[
+        str,
+        typer.Option(
+            help="How thoroughly: smoke, cpu, or paper.",
+            metavar="SCALE",
+            autocompletion=complete.scales,
+        ),
+    ] = "cpu",
     out: Annotated[
-        Path | None, typer.Option(help="Where to write; by default the run's own folder.")
+        Path | None,
+        typer.Option(
+            help="Where to write.", metavar="FOLDER", show_default="analysis/NAME in the run's"
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Look into one finished run: what is in its memory, how smooth, how flat, how robust it is."""
+    """Look into one finished run, as the paper's studies do.
+
+    What is in its memory, how smooth, how flat, how robust it is. Reads result.json and the last
+    checkpoint in RUN, and its data. Writes result.json,
+    table.csv and .md, figure.png and .pdf.
+    """
     from ..experiments.studies import STUDIES
     from ..experiments.studies.cases import Request
 
@@ -155,7 +214,7 @@ def analyze(
     title = f"# {document['title']}\n\nThe run {run}.\n\n"
     write_findings(document, title, findings, figure, folder)
     if as_json:
-        print(json.dumps(document, indent=1, ensure_ascii=False))
+        print_json(document)
         return
     console = new_console()
     console.print(as_table(findings))
@@ -188,7 +247,7 @@ def list_studies(as_json: bool) -> None:
             }
             for name, entry in STUDIES.items()
         ]
-        print(json.dumps(tree, indent=1, ensure_ascii=False))
+        print_json(tree)
         return
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("study", style="bold", no_wrap=True)

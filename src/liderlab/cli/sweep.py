@@ -3,32 +3,76 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .shared import new_console, this_command
+from . import complete
+from .manual import MANY, examples
+from .shared import JsonOption, new_console, print_json, this_command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..experiments.plan import Plan
 
 app = typer.Typer()
 
+ENGINES = "Where it runs"  # among the options
 WorkersOption = Annotated[
-    int | None, typer.Option(help="Runs at a time; by default one per core, or per GPU.")
+    int | None,
+    typer.Option(
+        help="Runs at a time.", show_default="one per core, or per GPU", rich_help_panel=ENGINES
+    ),
 ]
-EngineOption = Annotated[str, typer.Option(help="local (processes here), ray, or slurm.")]
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        help="local (processes here), ray, or slurm.",
+        metavar="ENGINE",
+        rich_help_panel=ENGINES,
+        autocompletion=complete.one_of("local", "ray", "slurm"),
+    ),
+]
 AddressOption = Annotated[
-    str | None, typer.Option(help="Ray's: HOST:PORT, or auto; by default a new one here.")
+    str | None,
+    typer.Option(
+        help="Ray's: HOST:PORT, or auto.",
+        metavar="ADDRESS",
+        show_default="a new Ray here",
+        rich_help_panel=ENGINES,
+    ),
 ]
 SlurmOption = Annotated[
     list[str] | None,
-    typer.Option("--slurm", help="For Slurm, repeatable: timeout_min=60, slurm_partition=gpu, …"),
+    typer.Option(
+        "--slurm",
+        help="For Slurm, repeatable: timeout_min=60, slurm_partition=gpu, …",
+        metavar="KEY=VALUE",
+        rich_help_panel=ENGINES,
+    ),
 ]
 
 
-@app.command(epilog="Example: lider sweep sweep.yaml --out runs/sweep --workers 4")
+@app.command(
+    rich_help_panel=MANY,
+    epilog=examples(
+        "lider sweep sweep.yaml --dry-run",
+        "lider sweep sweep.yaml --out runs/sweep --workers 4",
+        "lider sweep sweep.yaml --engine slurm --slurm timeout_min=240",
+    ),
+)
 def sweep(
-    file: Annotated[Path, typer.Argument(help="What to vary: docs/scaling.md.")],
+    file: Annotated[
+        Path, typer.Argument(help="What to vary, in YAML: docs/scaling.md.", show_default=False)
+    ],
     out: Annotated[
-        Path | None, typer.Option(help="The sweep's folder; by default runs/ and the file's name.")
+        Path | None,
+        typer.Option(
+            help="The sweep's folder.",
+            metavar="FOLDER",
+            show_default="runs/ and the file's name",
+        ),
     ] = None,
     workers: WorkersOption = None,
     engine: EngineOption = "local",
@@ -40,8 +84,14 @@ def sweep(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check and list all runs; start none.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Run every combination that a file describes; skip what is done, go on with what is begun."""
+    """Run every combination of values that a file describes.
+
+    Skips what is done, and goes on with what is begun. Reads FILE, and what its runs read. Writes
+    runs/ (a folder like lider run's for each), summary.csv, runs.csv and report.html into --out.
+    Exit code 1 if a run failed.
+    """
     from ..experiments.config import read_yaml
     from ..report.page import write_report
     from ..report.records import read_all
@@ -62,7 +112,7 @@ def sweep(
     check_points(points, None if engine == "local" else "cpu")
     plans = [point.plan for point in points]
     if dry_run:
-        print("\n".join(plan.name for plan in plans))
+        _list_plans(plans, as_json)
         return
     chosen = make_engine(engine, workers, address, slurm, out)
     with SweepDisplay(new_console(stderr=True), plans) as display:
@@ -82,9 +132,12 @@ def sweep(
         write_report(
             read_all(done)[0], out / "report.html", title=f"The sweep {out.name}", memory=False
         )
+    failed = [row for row in rows if row["state"] == "failed"]
+    if as_json:
+        print_json({"groups": groups, "runs": rows})
+        raise typer.Exit(1 if failed else 0)
     console = new_console()
     console.print(sweep_table(groups))
-    failed = [row for row in rows if row["state"] == "failed"]
     for row in failed[:10]:
         console.print(f"failed: {row['run']}: {row['error']}", highlight=False, markup=False)
     console.print(
@@ -96,3 +149,10 @@ def sweep(
     if failed:
         console.print("try the failed ones again with --retry-failed", highlight=False)
         raise typer.Exit(1)
+
+
+def _list_plans(plans: Sequence[Plan], as_json: bool) -> None:
+    if as_json:
+        print_json([{"name": plan.name, "folder": str(plan.folder)} for plan in plans])
+    else:
+        print("\n".join(plan.name for plan in plans))

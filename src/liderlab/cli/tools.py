@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -10,19 +9,22 @@ from typing import Annotated
 
 import typer
 
-from .shared import JsonOption, RunArgument, new_console
+from . import complete
+from .manual import AROUND, START, USE, examples
+from .shared import JsonOption, RunArgument, new_console, print_json
 
 app = typer.Typer()
 
 
-@app.command(epilog="Example: lider doctor --json")
+@app.command(rich_help_panel=START, epilog=examples("lider doctor", "lider doctor --json"))
 def doctor(
     self_test: Annotated[bool, typer.Option(help="Also train a tiny network.")] = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Look whether everything is in place; say what to do about what is not.
+    """Look whether everything is in place; say what to do if not.
 
-    Exit code 0: nothing is wrong; 1: something is.
+    Reads the data folder; writes nothing but a run in a temporary folder, which it removes. Exit
+    code 0: nothing is wrong; 1: something is.
     """
     from ..experiments.doctor import examine
 
@@ -38,24 +40,40 @@ def doctor(
             console.print(f"{finding.found}{remedy}", soft_wrap=True, highlight=False, markup=False)
     wrong = sum(finding.state == "problem" for finding in findings)
     if as_json:
-        print(json.dumps([asdict(finding) for finding in findings], indent=1, ensure_ascii=False))
+        print_json([asdict(finding) for finding in findings])
     else:
         print(f"{wrong} problem(s)" if wrong else "nothing is wrong (-- is optional)")
     if wrong:
         raise typer.Exit(1)
 
 
-@app.command(epilog="Example: lider export runs/x --format onnx")
+@app.command(
+    rich_help_panel=USE,
+    epilog=examples("lider export runs/x", "lider export runs/x --format onnx --out net.onnx"),
+)
 def export(
     run: RunArgument,
     format_: Annotated[
-        str, typer.Option("--format", help="torch-export, or onnx.")
+        str,
+        typer.Option(
+            "--format",
+            help="torch-export, or onnx.",
+            metavar="FORMAT",
+            autocompletion=complete.one_of("torch-export", "onnx"),
+        ),
     ] = "torch-export",
     out: Annotated[
-        Path | None, typer.Option(help="The file (default: in the run's folder).")
+        Path | None,
+        typer.Option(
+            help="The file.", metavar="FILE", show_default="network.pt2 or .onnx in the run's"
+        ),
     ] = None,
 ) -> None:
-    """Write a run's network as one file that other programs can use without liderlab."""
+    """Write a run's network as a file for other programs.
+
+    Reads result.json and the last checkpoint in RUN; writes --out, which takes uint8 pixels, gives
+    scores, holds the names of the classes, and needs no liderlab: docs/using.md.
+    """
     from ..errors import unknown
     from ..experiments.export import SUFFIXES
     from ..experiments.export import export as write
@@ -69,13 +87,17 @@ def export(
 
 
 @app.command(
-    epilog="Example: lider import-mammoth --model er-ace --dataset seq-cifar100 --buffer_size 500",
+    rich_help_panel=AROUND,
+    epilog=examples(
+        "lider import-mammoth --model er-ace --dataset seq-cifar100 --buffer_size 500",
+    ),
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
 def import_mammoth(context: typer.Context) -> None:
-    """Turn a command line of Mammoth into ours, and say what differs.
+    """Turn a command line of Mammoth into ours; say what differs.
 
-    The command goes to standard output, the remarks to standard error.
+    Takes the options of Mammoth's main.py as they are. Reads and writes no files. Our command goes
+    to standard output, the remarks to standard error.
     """
     from ..experiments.mammoth import translate
 

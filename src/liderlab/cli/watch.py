@@ -9,29 +9,43 @@ from typing import Annotated
 
 import typer
 
-from .shared import new_console
+from . import complete
+from .manual import LOOK, examples
+from .shared import JsonOption, new_console, print_json
 
 app = typer.Typer()
 
 
-@app.command(epilog="Example: lider watch runs")
+@app.command(rich_help_panel=LOOK, epilog=examples("lider watch runs", "lider watch runs/x --once"))
 def watch(
     path: Annotated[
         Path,
-        typer.Argument(help="A run's folder, or one that holds some.", show_default=False),
+        typer.Argument(
+            help="A run's folder, or one that holds some.",
+            show_default=False,
+            autocompletion=complete.run_folders,
+        ),
     ],
     once: Annotated[
         bool,
         typer.Option("--once", help="Print how things stand, and end; without a terminal, always."),
     ] = False,
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 1.0,
+    as_json: JsonOption = False,
 ) -> None:
-    """Follow runs: how far, how good, how long still. Ends when all have finished, or by Ctrl-C."""
+    """Follow runs: how far, how good, how long still.
+
+    Ends when all have finished, or by Ctrl-C. Reads progress.json and metrics.jsonl of every run
+    below PATH; writes nothing. The runs do not notice.
+    """
     from rich.live import Live
 
     from ..report.live import Watched, view
 
-    console, watched = new_console(), Watched(path)
+    console, watched = new_console(repaints=not once), Watched(path)
+    if as_json:
+        print_json([snapshot.as_tree() for snapshot in watched.look()])
+        return
     if once or not console.is_terminal:
         console.print(view(watched.look(), console.width))
         return

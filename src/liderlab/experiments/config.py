@@ -31,6 +31,7 @@ from ..regularizers import REGULARIZERS
 from ..streams import BENCHMARKS
 from .presets import preset
 from .scale import SCALES, refuse_another
+from .weight_names import wherever_we_are
 
 Tree = dict[str, Any]
 
@@ -260,6 +261,8 @@ def make_config(*layers: Mapping[str, Any]) -> RunConfig:
             standard = preset(str(given["preset"])).config
         given = merge(standard, given)
     given["benchmark"] = benchmark = _own_folder(_bare_name(given["benchmark"]))
+    if isinstance(given.get("pretrained"), str):
+        given["pretrained"] = wherever_we_are(given["pretrained"])
     name = benchmark.get("name") if isinstance(benchmark, Mapping) else benchmark
     defaults = BENCHMARKS.entry(str(name)).facts["defaults"]
     return stored_config(given if complete else merge(defaults, given))

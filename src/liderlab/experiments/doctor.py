@@ -74,9 +74,9 @@ def _devices() -> Iterator[Finding]:
     cores, threads = os.cpu_count() or 1, torch.get_num_threads()
     if threads > cores:
         remedy = f"more threads than cores only wait for each other: --threads {cores}"
-        yield Finding("cpu", "problem", f"{cores} cores, {threads} threads", remedy)
+        yield Finding("cpu", "problem", f"{cores} core(s), {threads} thread(s)", remedy)
     else:
-        yield Finding("cpu", "fine", f"{cores} cores, {threads} threads")
+        yield Finding("cpu", "fine", f"{cores} core(s), {threads} thread(s)")
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
         yield Finding("gpu", "fine", ", ".join(names), "use it with: --device cuda")
@@ -118,9 +118,9 @@ def _data() -> Iterator[Finding]:
 def _extras() -> Iterator[Finding]:
     for module, extra in EXTRAS.items():
         if find_spec(module):
-            yield Finding(module, "fine", "installed")
+            yield Finding(extra, "fine", f"{module} is installed")
         else:
-            yield Finding(module, "optional", "not installed", f"pip install 'liderlab[{extra}]'")
+            yield Finding(extra, "optional", "not installed", f"pip install 'liderlab[{extra}]'")
 
 
 def _self_test() -> Finding:

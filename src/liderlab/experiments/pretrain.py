@@ -17,7 +17,7 @@ from .build import build_network, completed
 from .config import BenchmarkSection, RunConfig, Tree, make_config
 from .files import write_atomically
 from .folder import RunFolder, flat
-from .weights import IMAGENET
+from .weight_names import IMAGENET
 
 RECIPE: Tree = {
     "benchmark": {"name": "split-tinyimagenet", "tasks": 1, "size": 32},

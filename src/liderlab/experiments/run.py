@@ -256,6 +256,7 @@ def _result(work: Run, seconds: float, cpu: float | None) -> dict[str, Any]:
         "resolved": resolved(work),
         **work.origin,
         "versions": versions(),
+        "skipped_steps": work.loop.skipped,
         "seconds": round(seconds, 2),
         "seconds_cpu": None if cpu is None else round(cpu, 2),
         "seconds_evaluating": [round(s, 2) for s in work.loop.evaluating],

@@ -11,11 +11,8 @@ from torch import nn
 from ..backbones.pretrained import Weights, imagenet_file, load_weights, read_weights
 from ..errors import UserError
 from ..streams import BENCHMARKS
-from ..streams.location import data_folder
 from .checkpoints import MAGIC, Checkpoints, Damaged, unpack
-
-IMAGENET = "imagenet"
-SUFFIX = ".pt"
+from .weight_names import IMAGENET, is_file_name, kept_weights
 
 
 def load_pretrained(backbone: nn.Module, pretrained: str, name: str) -> dict[str, str]:
@@ -72,15 +69,6 @@ def _checkpoint(folder: Path) -> Path:
     if not files:
         raise UserError(f"{folder} is a folder without a run's checkpoints: pass a file of weights")
     return files[0]
-
-
-def is_file_name(text: str) -> bool:
-    return "/" in text or "\\" in text or Path(text).suffix in (SUFFIX, ".pth", ".bin", ".ckpt")
-
-
-def kept_weights(name: str) -> Path:
-    """Where weights of that name are kept: below the data folder."""
-    return data_folder() / "weights" / f"{name}{SUFFIX}"
 
 
 def hint(name: str) -> str:

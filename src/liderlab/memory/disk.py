@@ -164,6 +164,8 @@ class DiskColumn:
             "sum": torch.from_numpy(self._sum[:filled].astype(np.int64)),
             "old": torch.tensor(self._old, dtype=torch.int64).reshape(-1, 2),
             "row_bytes": self._bytes,
+            "shape": list(self.shape[1:]),
+            "dtype": self.dtype,
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -202,6 +204,30 @@ def check_rows(
                 f"{file} does not hold the memory of this run's checkpoint any more: "
                 "start again with --force"
             )
+
+
+class StoredRows:
+    """The rows that a column's state refers to, for whoever looks from outside; read when asked.
+
+    Indexed like the column, by slots. Refused if a row is not what it was: its run has gone on.
+    """
+
+    def __init__(self, file: Path, state: Mapping[str, Any]) -> None:
+        self._file, self._place, self._sum = file, state["place"].numpy(), state["sum"].numpy()
+        self._bytes, self._shape, self._dtype = state["row_bytes"], state["shape"], state["dtype"]
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def __getitem__(self, slots: Tensor) -> Tensor:
+        rows = torch.zeros(len(slots), *self._shape, dtype=self._dtype)
+        with self._file.open("rb") as opened:
+            for row, slot in zip(_as_bytes(rows), slots.tolist(), strict=True):
+                data = os.pread(opened.fileno(), self._bytes, self._place[slot] * self._bytes)
+                if zlib.crc32(data) != self._sum[slot]:
+                    raise UserError(f"{self._file} has changed since that checkpoint")
+                row[:] = np.frombuffer(data, np.uint8)
+        return rows
 
 
 def stored_bytes(file: Path, state: Mapping[str, Any]) -> Tensor:

@@ -3,52 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..analysis.style import COLOURS, MARKERS, new_figure
-from ..experiments.files import write_atomically
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from ..experiments.accuracy_figure import save
 
 Result = Mapping[str, Any]
-
-
-def save(figure: Figure, path: Path) -> None:
-    buffer = BytesIO()
-    figure.savefig(buffer, format=path.suffix[1:], dpi=150, metadata={"Software": None})
-    write_atomically(path, lambda file: file.write(buffer.getvalue()))
-
-
-def draw_accuracy_matrix(result: Result, path: Path) -> None:
-    """Accuracy on every task after every task, both settings side by side."""
-    tasks = len(result["class_incremental"]["accuracy_matrix"])
-    side = 1.6 + 0.42 * tasks
-    figure = new_figure(2 * side + 0.8, side + 0.4)
-    panels = figure.subplots(1, 2)
-    ticks = range(tasks)
-    for panel, setting in zip(panels, ("class_incremental", "task_incremental"), strict=True):
-        matrix = _lower_triangle(result[setting]["accuracy_matrix"])
-        image = panel.imshow(matrix, vmin=0, vmax=100, cmap="cividis")
-        panel.set_title(f"{setting.replace('_', '-')}, FAA {_percent(result[setting]['faa'])}")
-        panel.set_xlabel("accuracy on task")
-        panel.set_ylabel("after training task")
-        panel.set_xticks(ticks, [str(t + 1) for t in ticks])
-        panel.set_yticks(ticks, [str(t + 1) for t in ticks])
-        if tasks <= 10:
-            _print_values(panel, matrix)
-    figure.colorbar(image, ax=panels, label="accuracy (%)", shrink=0.8)
-    save(figure, path)
-
-
-def _print_values(panel: Any, matrix: list[list[float]]) -> None:
-    for t, row in enumerate(matrix):
-        for i, value in enumerate(row):
-            if value == value:
-                colour = "black" if value > 55 else "white"
-                panel.text(i, t, f"{value:.0f}", ha="center", va="center", color=colour)
 
 
 def draw_comparison(results: Mapping[str, Sequence[Result]], path: Path, title: str) -> None:
@@ -79,14 +40,3 @@ def _accuracy_so_far(result: Result) -> list[float]:
         seen = row[: t + 1]
         means.append(float("nan") if None in seen else sum(seen) / len(seen))
     return means
-
-
-def _lower_triangle(matrix: Sequence[Sequence[float | None]]) -> list[list[float]]:
-    return [
-        [float("nan") if value is None or i > t else value for i, value in enumerate(row)]
-        for t, row in enumerate(matrix)
-    ]
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f} %"

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from ..errors import UserError
 from ..experiments.folder import RunFolder
-from .listing import STATE_STYLES, number
+from .listing import STATE_STYLES, facts, number
 from .records import Record, find_runs, names
 
 LEVELS = "▁▂▃▄▅▆▇█"
@@ -69,6 +69,17 @@ class Snapshot:
         if planned and speed > 0 and record.state == "running":
             left = (planned - step) / speed
         return cls(record, done, step, planned, left)
+
+    def as_tree(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            **facts(self.record),
+            "step": self.step,
+            "planned": self.planned,
+            "done": self.done,
+            "seconds_left": self.left,
+            "accuracy": self.accuracy,
+        }
 
     @property
     def accuracy(self) -> list[float | None]:
@@ -166,20 +177,15 @@ def many_runs(snapshots: Sequence[Snapshot], width: int) -> Table:
 
 def one_run(snapshot: Snapshot, width: int) -> Panel:
     record, inner = snapshot.record, max(20, width - 4)
-    head = Table.grid(expand=True, padding=(0, 1))
-    head.add_column(ratio=1)
-    head.add_column(justify="right", no_wrap=True)
     place = f"step {snapshot.step}" + (f" of {snapshot.planned}" if snapshot.planned else "")
     left = f", {clock(snapshot.left)} left" if record.state == "running" else ""
     buffer = "" if record.buffer is None else f", buffer {record.buffer}"
-    head.add_row(
+    what = _both_ends(
         Text(f"{record.label} on {record.benchmark}{buffer}, seed {record.seed}"),
         Text(record.state, style=STATE_STYLES[record.state]),
     )
-    head.add_row(
-        ProgressBar(total=1.0, completed=snapshot.done),
-        f"{100 * snapshot.done:3.0f}%  {place}{left}",
-    )
+    bar = ProgressBar(total=1.0, completed=snapshot.done)
+    how_far = _both_ends(bar, f"{100 * snapshot.done:3.0f}%  {place}{left}")
     curves = Table.grid(padding=(0, 2, 0, 0))
     curves.add_column(no_wrap=True, overflow="ellipsis", max_width=inner // 3)
     curves.add_column(no_wrap=True)
@@ -187,7 +193,17 @@ def one_run(snapshot: Snapshot, width: int) -> Panel:
     for name, line, value in _curves(snapshot, max(8, inner - inner // 3 - 16)):
         curves.add_row(name, line, value)
     name = Text(record.name, style="bold")
-    return Panel(Group(head, Text(), curves), title=name, title_align="left", width=width)
+    parts = Group(what, how_far, Text(), curves)
+    return Panel(parts, title=name, title_align="left", width=width)
+
+
+def _both_ends(left: RenderableType, right: RenderableType) -> Table:
+    """A line of its own: the width of one does not depend on the next."""
+    line = Table.grid(expand=True, padding=(0, 1))
+    line.add_column(ratio=1)
+    line.add_column(justify="right", no_wrap=True)
+    line.add_row(left, right)
+    return line
 
 
 def _curves(snapshot: Snapshot, width: int) -> Iterator[tuple[Text, Text, str]]:

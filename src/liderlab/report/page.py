@@ -262,7 +262,7 @@ def _memory(record: Record, runs: int) -> Tree | None:
         return None
     budget = min(MOST_PICTURE, max(LEAST_PICTURE, PICTURES // runs))
     try:
-        return memory_view(folder.state()["memory"], budget)
+        return memory_view(folder.state()["memory"], budget, folder.memory)
     except (UserError, OSError):  # no checkpoint is whole, or the run goes on and replaced it
         return None
 

@@ -142,8 +142,18 @@ def _difference(between: Interval | None, better: int) -> Text:
     if between is None:
         return Text("–")
     if between.half is None:
-        return Text(f"{between.mean:+.2f}")
+        return Text(signed(between.mean))
     style = ""
     if abs(between.mean) > between.half:
         style = "green" if between.mean * better > 0 else "red"
-    return Text(f"{between.mean:+.2f} ± {between.half:.2f}", style=style)
+    return Text(f"{signed(between.mean)} ± {between.half:.2f}", style=style)
+
+
+def signed(value: float) -> str:
+    """With two decimals; what rounds to nothing has no sign.
+
+    >>> signed(1.234), signed(-0.001)
+    ('+1.23', '0.00')
+    """
+    text = f"{value:+.2f}"
+    return text if float(text) else "0.00"

@@ -5,37 +5,47 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Mapping
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
+    from ..memory.disk import StoredRows
+
 MOST = 1_000  # images of one run: nobody looks at more
 SIDE = 64  # pixels of a thumbnail at most
+AT_A_TIME = 64  # images that are held at their full size
 QUALITIES = (88, 70)
 MARKS = ("poisoned", "edits")
 
 
-def memory_view(memory: Mapping[str, Any], budget: int) -> dict[str, Any] | None:
+def memory_view(
+    memory: Mapping[str, Any], budget: int, folder: Path | None = None
+) -> dict[str, Any] | None:
     """What a page shows of a memory (as checkpoints hold it); None if it holds no images.
 
     budget: bytes that the picture may take in the page. If it must, it shows fewer images of every
-    class, never fewer classes.
+    class, never fewer classes. folder: where the files of a memory on disk are; only the images
+    that are shown are read, a few at a time.
     """
+    import numpy as np
     import torch
 
     from ..functional.sampling import rank_in_class
 
     data, total = memory["data"], int(memory["filled"])
-    if not total or "x" not in data or len(data["x"]) != total:
+    images = _images(data.get("x"), folder)
+    if not total or images is None or len(images) != total:
         return None
     order = torch.argsort(data["task"] * 1_000_000 + data["y"], stable=True)
     rank = rank_in_class(data["y"][order], -torch.arange(total))
     most = _at_most(rank, MOST)
+    order, rank = order[rank < most], rank[rank < most]
+    small = np.concatenate([thumbnails(images[part]) for part in order.split(AT_A_TIME)])
     while True:
-        rows = order[rank < most]
-        pixels = thumbnails(data["x"][rows])
+        rows, pixels = order[rank < most], small[(rank < most).numpy()]
         columns = max(1, round(len(rows) ** 0.5))
         for picture in encodings(tiled(pixels, columns)):
             if len(picture) <= budget:
@@ -54,6 +64,16 @@ def memory_view(memory: Mapping[str, Any], budget: int) -> dict[str, Any] | None
         "task": data["task"][rows].tolist(),
         **marks,
     }
+
+
+def _images(column: Any, folder: Path | None) -> Tensor | StoredRows | None:
+    """Rows to index by slot, wherever they are."""
+    from ..memory.disk import StoredRows
+
+    if not isinstance(column, Mapping):
+        return column
+    file = folder and folder / "x.rows"
+    return StoredRows(file, column) if file and "shape" in column else None
 
 
 def _at_most(rank: Tensor, images: int) -> int:

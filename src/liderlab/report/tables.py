@@ -64,11 +64,19 @@ def duration(result: Result) -> str:
     return f"{total:.1f} s{share.replace('%', ' %')}"
 
 
-def unmeasured(result: Result) -> str | None:
-    """What a dash in the tables means, where it was the user's choice."""
-    if result["config"].get("evaluate") != "last":
-        return None
-    return "evaluated after the last task only: FF, BWT, FWT and AIA were not measured"
+def remarks(result: Result) -> list[str]:
+    """What a reader of the table must know: what a dash means, and what was left out.
+
+    >>> remarks({"config": {}, "skipped_steps": 2})
+    ['2 steps were skipped: their loss or gradient was not finite']
+    """
+    said = []
+    if result["config"].get("evaluate") == "last":
+        said.append("evaluated after the last task only: FF, BWT, FWT and AIA were not measured")
+    if skipped := result.get("skipped_steps"):
+        steps = "1 step was" if skipped == 1 else f"{skipped} steps were"
+        said.append(f"{steps} skipped: their loss or gradient was not finite")
+    return said
 
 
 def accuracy_matrix(result: Result) -> Table:

@@ -26,7 +26,8 @@ from .resources import available_memory, gpus, memory_need, resident_memory
 from .worker import Ending, Job, execute
 
 LOG = "worker.log"
-PRELOADED = [f"{__package__}.worker", "torch._dynamo"]  # an optimizer's first step loads the latter
+# what every run loads: torch._dynamo at an optimizer's first step, the rest to draw its figure
+PRELOADED = [f"{__package__}.worker", "torch._dynamo", "matplotlib.backends.backend_agg"]
 ALSO = {"split-digits": ["sklearn.datasets"]}  # what some benchmarks load, for seconds
 CODES: dict[int, Ending] = {0: "done", 10: "failed", 11: "stopped", 12: "busy"}
 

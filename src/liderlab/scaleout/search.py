@@ -107,6 +107,18 @@ class Search:
         trial = max(finished, key=lambda t: (t.value, -t.number))
         return float(trial.value), completed(with_values(self.base.model_dump(), trial.params))
 
+    def trial_rows(self) -> list[dict[str, Any]]:
+        """Every trial of the study: what it tried, how it ended, how good it was."""
+        return [
+            {
+                "number": trial.number,
+                "state": trial.state.name.lower(),
+                "accuracy": trial.value,
+                "values": trial.params,
+            }
+            for trial in self._study.get_trials(deepcopy=False)
+        ]
+
     def _open(self) -> None:
         """The study: the storage's, if it has one of this name."""
         optuna = self._optuna

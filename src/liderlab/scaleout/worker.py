@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from ..experiments.accuracy_figure import leave_figure
 from ..experiments.config import make_config
 from ..experiments.folder import Busy
 from ..experiments.interrupt import Stopped
@@ -43,7 +44,8 @@ def execute(job: Job) -> Ending:
     if os.path.isdir(job.directory):
         os.chdir(job.directory)
     try:
-        run(make_config(job.config), folder, existing="resume")
+        result = run(make_config(job.config), folder, existing="resume")
+        leave_figure(result, folder)
     except (Stopped, KeyboardInterrupt):
         return "stopped"
     except Busy:

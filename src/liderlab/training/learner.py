@@ -38,7 +38,8 @@ class Learner:
         look_every: int = 1,
     ) -> None:
         self._modules, self._regularizers = (network, method), regularizers
-        self._on_nonfinite, self._skipped = on_nonfinite, 0
+        self._on_nonfinite = on_nonfinite
+        self.skipped = 0  # steps that were not finite, and left out
         self._scale, self._look_every = scale, look_every
         self._unseen: list[Tensor] = []  # gradient norms that nobody has looked at yet
         self._optimizer: torch.optim.Optimizer | None = None
@@ -78,10 +79,10 @@ class Learner:
             elif self._on_nonfinite == "stop":
                 raise NotFinite(f"the {wrong} is not finite")
             else:
-                self._skipped += 1
-                if self._skipped.bit_count() == 1:  # 1, 2, 4, …: a warning each would bury the rest
+                self.skipped += 1
+                if self.skipped.bit_count() == 1:  # 1, 2, 4, …: a warning each would bury the rest
                     log.warning(
-                        "skipped a step: the %s is not finite (%d so far)", wrong, self._skipped
+                        "skipped a step: the %s is not finite (%d so far)", wrong, self.skipped
                     )
         return {name: value.detach() for name, value in values.items()}
 

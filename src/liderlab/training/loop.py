@@ -128,6 +128,11 @@ class Loop:
             self.cursor = Cursor(task.index + 1)
             yield TaskDone(task, self.evaluation)
 
+    @property
+    def skipped(self) -> int:
+        """How many of the steps were left out, because they were not finite."""
+        return self._learner.skipped
+
     def planned_steps(self) -> int:
         """How many steps the whole run will take, as far as can be told now."""
         fits = (fit for task in self.stream.tasks for fit in self._plan(task))
@@ -247,6 +252,7 @@ class Loop:
         return {
             "cursor": asdict(self.cursor),
             "steps": self.steps,
+            "skipped": self.skipped,
             "trained": self._trained,
             "network": self.network.state_dict(),
             "method": self.method.state_dict(),
@@ -264,6 +270,7 @@ class Loop:
     def load_state_dict(self, state: State) -> None:
         self.cursor = Cursor(**state["cursor"])
         self.steps, self._trained = state["steps"], state["trained"]
+        self._learner.skipped = state.get("skipped", 0)
         self.network.load_state_dict(state["network"])
         self.method.load_state_dict(state["method"])
         for regularizer, saved in zip(self.regularizers, state["regularizers"], strict=True):

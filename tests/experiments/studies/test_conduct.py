@@ -56,6 +56,10 @@ def test_what_is_there_is_not_repeated(conducted: Study, studies_folder: Path) -
     assert [path.stat().st_mtime_ns for path in kept] == before
 
 
+def test_a_studys_runs_have_the_figure_that_every_run_has(conducted: Study) -> None:
+    assert all((plan.folder / "accuracy.png").is_file() for plan in conducted("poisoning").runs)
+
+
 def test_studies_share_their_runs() -> None:
     plans = {
         name: {plan.name for _, plan in plan_runs(find_study(name), Request("smoke"), Path())}

@@ -79,7 +79,8 @@ def conduct(
     waiting = [plan for plan in plans if not is_finished(plan)]
     if waiting:
         check_inputs(waiting)
-    say(f"{name}: {len(plans)} runs, {len(plans) - len(waiting)} of them are there already")
+    if plans:
+        say(f"{name}: {len(plans)} runs, {len(plans) - len(waiting)} of them are there already")
     failed = run_all(waiting) if waiting else {}
     if request.threads is not None:
         import torch
@@ -109,13 +110,15 @@ def is_finished(plan: Plan) -> bool:
 
 def run_in_turn(plans: Sequence[Plan], display: Display) -> dict[str, str]:
     """One after the other, in this process; returns why, for those that failed."""
+    from ..accuracy_figure import leave_figure
     from ..run import run
 
     failed = {}
     for number, plan in enumerate(plans):
         display.begin(f"run {number + 1}/{len(plans)} {plan.name}")
         try:
-            run(_as_begun(plan), plan.folder, existing="resume", listener=display)
+            result = run(_as_begun(plan), plan.folder, existing="resume", listener=display)
+            leave_figure(result, plan.folder)
         except RunFailed as error:
             failed[plan.name] = str(error)
         display.finish()
@@ -134,7 +137,8 @@ def check_inputs(plans: Sequence[Plan]) -> None:
     """Say what data and weights are missing before the first run starts, not after the tenth."""
     from ...streams.catalogue import DATA_SETS
     from ...streams.location import data_folder
-    from ..weights import IMAGENET, hint, is_file_name, kept_weights
+    from ..weight_names import IMAGENET, is_file_name, kept_weights
+    from ..weights import hint
 
     used = {plan.config.benchmark.name for plan in plans}
     home = data_folder(None)

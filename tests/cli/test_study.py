@@ -77,7 +77,7 @@ def test_a_run_without_memory_has_none_to_guess(lider) -> None:
     assert "finetune has no memory" in err
 
 
-def test_runs_side_by_side_and_a_report(lider, tmp_path: Path) -> None:
+def test_runs_side_by_side_and_a_report(lider, in_terminal, tmp_path: Path) -> None:
     options = ["study", "decision-surface", "--scale", "smoke", "--out", "s"]
     code, out, err = lider(*options, "--workers", "2")
     assert code == 0, err
@@ -89,7 +89,14 @@ def test_runs_side_by_side_and_a_report(lider, tmp_path: Path) -> None:
         for folder in (tmp_path / "s/runs").iterdir()
     }
     assert len(runs) == 2
-    assert lider(*options, "--workers", "2")[0] == 0  # nothing is run again
+    assert len(list((tmp_path / "s/runs").glob("*/accuracy.png"))) == 2
+    code, shown = in_terminal(*options, "--workers", "2", NO_COLOR="1")  # nothing is run again
+    assert code == 0
+    assert "report.html" in shown
+    assert "\x1b" not in shown
+    code, out, _ = lider(*options, "--json")
+    assert code == 0
+    assert json.loads(out)["study"] == "decision-surface"
     assert runs == {
         folder.name: (folder / "result.json").stat().st_mtime_ns
         for folder in (tmp_path / "s/runs").iterdir()
