@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
 NOT_OURS = ("make ", "pip install ", ". .venv/")  # tried elsewhere, or by installing
 ELSEWHERE = ("lider demo",)  # tests/test_cli.py
+SHELLS = ("bash", "sh", "console")
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?<=\n\n)(?:    \S.*\n|\n(?=    ))+")
 FILE = re.compile(r"`([\w.-]+\.yaml)`:\n\n```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -27,7 +28,7 @@ Lider = Callable[..., tuple[int, str, str]]
 def blocks(text: str, language: str) -> Iterator[str]:
     """Blocks of code in that language; "" and indented ones are for the shell."""
     for found in FENCED.finditer(text):
-        if found[1] == language:
+        if found[1] == language or (not language and found[1] in SHELLS):
             yield found[2]
     if not language:
         yield from INDENTED.findall(FENCED.sub("", text))
