@@ -20,7 +20,7 @@ NOT_OURS = ("make ", "pip install ", ". .venv/")  # tried elsewhere, or by insta
 ELSEWHERE = ("lider demo",)  # tests/test_cli.py
 SHELLS = ("bash", "sh", "console")
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-INDENTED = re.compile(r"(?<=\n\n)(?:    \S.*\n|\n(?=    ))+")
+INDENTED = re.compile(r"(?<=\n\n)(?:    .*\n|\n(?=    ))+")
 FILE = re.compile(r"`([\w.-]+\.yaml)`:\n\n```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 Lider = Callable[..., tuple[int, str, str]]
 
@@ -52,6 +52,14 @@ def test_every_command_is_valid(page: Path, parse: Callable[[str], Any]) -> None
                 assert line in ("lider --install-completion", "lider --show-completion")
             else:
                 parse(line)
+
+
+def test_lines_that_go_on_and_lines_after_them_are_read(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "x\n\n    lider show \\\n        runs/x    # y\n\n    lider list\n\n```sh\nlider runs\n```\n"
+    )
+    assert sorted(typed(page)) == ["lider list", "lider runs", "lider show runs/x"]
 
 
 def test_nothing_is_overlooked() -> None:
