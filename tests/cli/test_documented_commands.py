@@ -56,9 +56,8 @@ def test_every_command_is_valid(page: Path, parse: Callable[[str], Any]) -> None
 
 def test_lines_that_go_on_and_lines_after_them_are_read(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(
-        "x\n\n    lider show \\\n        runs/x    # y\n\n    lider list\n\n```sh\nlider runs\n```\n"
-    )
+    indented = "    lider show \\\n        runs/x    # why\n\n    lider list\n"
+    page.write_text(f"Do:\n\n{indented}\n```sh\nlider runs\n```\n")
     assert sorted(typed(page)) == ["lider list", "lider runs", "lider show runs/x"]
 
 
