@@ -18,8 +18,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
 NOT_OURS = ("make ", "pip install ", ". .venv/")  # tried elsewhere, or by installing
 ELSEWHERE = ("lider demo",)  # tests/test_cli.py
+SHELLS = ("bash", "sh", "console")
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-INDENTED = re.compile(r"(?<=\n\n)(?:    \S.*\n|\n(?=    ))+")
+INDENTED = re.compile(r"(?<=\n\n)(?:    .*\n|\n(?=    ))+")
 FILE = re.compile(r"`([\w.-]+\.yaml)`:\n\n```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 Lider = Callable[..., tuple[int, str, str]]
 
@@ -27,7 +28,7 @@ Lider = Callable[..., tuple[int, str, str]]
 def blocks(text: str, language: str) -> Iterator[str]:
     """Blocks of code in that language; "" and indented ones are for the shell."""
     for found in FENCED.finditer(text):
-        if found[1] == language:
+        if found[1] == language or (not language and found[1] in SHELLS):
             yield found[2]
     if not language:
         yield from INDENTED.findall(FENCED.sub("", text))
@@ -51,6 +52,13 @@ def test_every_command_is_valid(page: Path, parse: Callable[[str], Any]) -> None
                 assert line in ("lider --install-completion", "lider --show-completion")
             else:
                 parse(line)
+
+
+def test_lines_that_go_on_and_lines_after_them_are_read(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    indented = "    lider show \\\n        runs/x    # why\n\n    lider list\n"
+    page.write_text(f"Do:\n\n{indented}\n```sh\nlider runs\n```\n")
+    assert sorted(typed(page)) == ["lider list", "lider runs", "lider show runs/x"]
 
 
 def test_nothing_is_overlooked() -> None:
