@@ -1,0 +1,72 @@
+"""Two real processes against one: the same rows, the same draws, the same run."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from liderlab.training.team import Team
+
+WORKER = Path(__file__).parent / "ranks.py"
+spec = importlib.util.spec_from_file_location("liderlab_tests_ranks", WORKER)
+assert spec is not None
+assert spec.loader is not None
+ranks = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(ranks)
+
+OWN = [name for name in ranks.cases() if name.startswith(("own", "dropout"))]
+EQUAL = [name for name in ranks.cases() if name not in OWN]
+SINGLE = ("logits", "x", "y")  # columns of the memory, in float32 or less
+PATIENCE = 500  # seconds, on the busiest of machines
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dict[str, Any]]]:
+    """What each of the two ranks has made of every case."""
+    folder = tmp_path_factory.mktemp("ranks")
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(WORKER), str(rank), str(folder)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        said = [process.communicate(timeout=PATIENCE)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert [process.returncode for process in processes] == [0, 0], "\n".join(said)
+    yield [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+@pytest.mark.parametrize("case", ranks.cases())
+def test_ranks_agree_to_the_bit(case: str, both: list[dict[str, Any]], differences: Any) -> None:
+    """Weights, targets, momentum, memory, generators, metrics and the value of every loss."""
+    assert differences(both[0][case], both[1][case]) == []
+
+
+@pytest.mark.parametrize("case", EQUAL)
+def test_two_ranks_are_one_process(case: str, both: list[dict[str, Any]]) -> None:
+    alone = ranks.outcome(ranks.make(Team(), ranks.cases()[case]))
+    shared = both[0][case]
+    assert len(alone["terms"]) == len(shared["terms"]) > 3
+    close = {"rtol": 1e-6, "atol": 1e-8}  # stored logits and pixels are float32
+    for key in ("terms", "readings", "network", "regularizers", "memory"):
+        torch.testing.assert_close(shared[key], alone[key], **close, equal_nan=True, msg=None)
+    torch.testing.assert_close(shared["method"], alone["method"], **close)
+    assert torch.equal(shared["memory"]["y"], alone["memory"]["y"])
+    for name, state in alone["generators"].items():
+        assert torch.equal(shared["generators"][name], state), name
+    accuracy = [run["evaluation"]["class_incremental"] for run in (alone, shared)]
+    torch.testing.assert_close(*accuracy, equal_nan=True)
