@@ -131,9 +131,7 @@ class Transform(Protocol):
     mean: list[float]
     std: list[float]
 
-    def sample(
-        self, n: int, generator: torch.Generator | None, part: slice = slice(None)
-    ) -> View:
+    def sample(self, n: int, generator: torch.Generator | None, part: slice = slice(None)) -> View:
         """One drawn augmentation for n images; without a generator none, only normalisation.
 
         part: of which the view is for these only; what is drawn does not depend on it."""

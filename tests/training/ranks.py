@@ -88,7 +88,7 @@ BACKBONES["pooled"] = Entry(OneBlank, "for this test", {"width": 8})
 
 RECIPE = Recipe(lr=0.05, momentum=0.5, weight_decay=1e-4, batch_size=8, replay_size=8)
 UNEVEN = replace(RECIPE, batch_size=7, replay_size=5)  # 24 rows: 7, 7, 7, 3
-TINY = replace(RECIPE, batch_size=2, replay_size=3)  # the second rank has nothing to do
+TINY = replace(RECIPE, batch_size=3, replay_size=3)  # the second rank has nothing to do
 OPTIONS: dict[str, dict[str, Any]] = {"gdumb": {"fit_epochs": 3, "cutmix_probability": 0.6}}
 # tol=0: a power iteration ends when the rows at hand are exact enough, and ranks have others
 SPATIAL: dict[str, Any] = {"tol": 0.0}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ PATIENCE = 500  # seconds, on the busiest of machines
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dict[str, Any]]]:
+def both(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What each of the two ranks has made of every case."""
     folder = tmp_path_factory.mktemp("ranks")
     processes = [
@@ -47,7 +46,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dict[str, An
             process.kill()
             process.wait()
     assert [process.returncode for process in processes] == [0, 0], "\n".join(said)
-    yield [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
 
 
 @pytest.mark.parametrize("case", ranks.cases())

@@ -89,7 +89,14 @@ def run(
     evaluate: Annotated[
         str | None, typer.Option(help="After every task, or after the last only: every, last.")
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="CPU threads.")] = None,
+    threads: Annotated[int | None, typer.Option(help="CPU threads (of each process).")] = None,
+    devices: Annotated[
+        int | None, typer.Option(help="Share the run among so many devices, or CPU processes.")
+    ] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(help="ddp, or ddp-syncbn: BatchNorm over the rows of all devices."),
+    ] = None,
     config: Annotated[
         Path | None, typer.Option(help="Take the values of a YAML file (a run's config.yaml).")
     ] = None,
@@ -121,6 +128,7 @@ def run(
 ) -> None:
     """Train a method on a benchmark, evaluate it, and write a run's folder."""
     from ..experiments.config import make_config, read_yaml
+    from ..experiments.place import started_with
 
     options: dict[str, Any] = {
         "benchmark": given(
@@ -143,6 +151,8 @@ def run(
             precision=precision,
             compile="inductor" if compile_ else None,
             evaluate=evaluate,
+            devices=started_with() if devices is None else devices,
+            strategy=strategy,
             threads=threads,
             deterministic=deterministic,
             checkpoint_every=checkpoint_every,
@@ -165,7 +175,7 @@ def run(
     complete = make_config(*layers, options, assigned(set_))
     name = "-".join([complete.benchmark.name, complete.method.name, *complete.regularizers])
     out = out or Path("runs") / f"{complete.preset or name}-seed{complete.seed}"
-    _run(complete, out, "replace" if force else "resume" if resume else _ask(out))
+    _run(complete, out, "replace" if force else "resume" if resume else None)
 
 
 @app.command(epilog="Example: lider pretrain --benchmark split-tinyimagenet --size 32")
@@ -213,7 +223,8 @@ def pretrain(
     path = Path(out) if is_file_name(out) else kept_weights(out)
     run = run or Path("runs") / f"pretrain-{path.stem}"
     check_place(out, path, run, replace=force, resume=resume)
-    _run(config, run, "replace" if force else "resume" if resume else _ask(run))
+    if not _run(config, run, "replace" if force else "resume" if resume else None):
+        return
     export_weights(run, path, replace=force)
     new_console().print(
         f"wrote {path}; use it with: lider run --pretrained {out}", soft_wrap=True, highlight=False
@@ -244,12 +255,21 @@ def _ask(out: Path) -> Existing:
     )
 
 
-def _run(config: RunConfig, out: Path, existing: Existing) -> None:
+def _run(config: RunConfig, out: Path, existing: Existing | None) -> bool:
+    """existing: None asks, if need be. Returns whether this process leads the run, if several
+    share it: the others say nothing and write nothing."""
+    from ..experiments.place import find_place
+
+    leads = find_place(config.devices).leads
+    existing = existing or (_ask(out) if leads else "refuse")
     from ..experiments.run import run as execute
     from ..report.figures import draw_accuracy_matrix
     from ..report.progress import ProgressDisplay
     from ..report.tables import duration, metrics, unmeasured
 
+    if not leads:
+        execute(config, out, existing=existing)
+        return False
     console, progress = new_console(), new_console(stderr=True)
     started: list[Run] = []
 
@@ -269,6 +289,7 @@ def _run(config: RunConfig, out: Path, existing: Existing) -> None:
     if not started:
         done = f"{out} had finished already: nothing was done"
     console.print(done, soft_wrap=True, highlight=False)
+    return True
 
 
 def _settled(work: Run) -> Iterator[str]:
@@ -293,14 +314,23 @@ def resume(
     tracker: Annotated[
         list[str] | None, typer.Option(help="From now on: tensorboard, wandb or mlflow.")
     ] = None,
+    devices: Annotated[
+        int | None, typer.Option(help="From now on: shared among so many devices.")
+    ] = None,
+    strategy: Annotated[str | None, typer.Option(help="From now on: ddp, or ddp-syncbn.")] = None,
 ) -> None:
     """Go on with an interrupted run; the result is the same as if it had never stopped."""
     from ..experiments.config import make_config
     from ..experiments.folder import RunFolder
+    from ..experiments.place import started_with
 
     folder = RunFolder.open(run)
     changes = given(
-        on_nonfinite=on_nonfinite, checkpoint_every=checkpoint_every, tracker=tracker or None
+        on_nonfinite=on_nonfinite,
+        checkpoint_every=checkpoint_every,
+        tracker=tracker or None,
+        devices=started_with() if devices is None else devices,
+        strategy=strategy,
     )
     config = folder.config()
     if changes:

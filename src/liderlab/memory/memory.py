@@ -186,8 +186,9 @@ class Memory:
             values = state["data"][name]
             if isinstance(column, Tensor):
                 column[: self.filled] = values
-            elif isinstance(values, Tensor):  # the rows themselves, not where they are
-                column[torch.arange(self.filled)] = values
+            elif isinstance(values, Tensor):  # the bytes of the rows, not where they are
+                shape = (self.filled, *column.shape[1:])
+                column[torch.arange(self.filled)] = values.view(column.dtype).reshape(shape)
             else:
                 column.load_state_dict(values)
         if self.poison:
@@ -222,7 +223,7 @@ def digest(tensors: Mapping[str, Tensor]) -> int:
     for name, tensor in tensors.items():
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         flat = tensor.detach().cpu().contiguous().flatten()
-        total.update(flat.view(torch.uint8).numpy())
+        total.update(flat.view(torch.uint8).numpy().data)
     return int.from_bytes(total.digest(), "little") >> 1
 
 

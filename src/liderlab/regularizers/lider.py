@@ -369,10 +369,8 @@ class LiDER(Regularizer):
         totals = torch.stack(sums)
         self._team.total(totals)
         rows = totals[:, 0]
-        last = (rows > 0).int().cumsum(0).argmax(0, keepdim=True)
-        constants = (totals[:, 1:] / totals[:, :1]).index_select(0, last)[0]
-        self.constants = torch.where(constants.isnan(), self.constants, constants)
-        return rows.sum() / ((rows > 0).sum() * rows.clamp_min(1))
+        self.constants = totals[-1, 1:] / rows[-1]
+        return rows.sum() / (len(rows) * rows)
 
     def _weight(self, name: str) -> float:
         return self.alpha if (name == "c_lip") == (self.weights == "paper") else self.beta
@@ -400,11 +398,9 @@ class LiDER(Regularizer):
         rows = ~batch.replayed if self.on == "stream" else batch.replayed
         if self.rows == "past":
             rows = rows & (batch.task < step.task.index)
-        if self._team:  # whether any rank has rows turns out when they are counted
-            return self.watch(rows.nonzero()[:, 0])
-        if not rows.any():
+        if not any(step.team.agree(bool(rows.any()))):
             return nullcontext()
-        return self.watch(None if rows.all() else rows)
+        return self.watch(None if len(rows) and rows.all() else rows.nonzero()[:, 0])
 
     def _watch_all(self, batch: Batch) -> AbstractContextManager[None]:
         """A rank without rows lets blank ones pass: none of them counts."""

@@ -30,9 +30,7 @@ class Augment:
         self._scale = (1 / (255 * torch.tensor(self.std))).reshape(-1, 1, 1)
         self._shift = (torch.tensor(self.mean) / torch.tensor(self.std)).reshape(-1, 1, 1)
 
-    def sample(
-        self, n: int, generator: torch.Generator | None, part: slice = slice(None)
-    ) -> View:
+    def sample(self, n: int, generator: torch.Generator | None, part: slice = slice(None)) -> View:
         """The view of (a part of) a batch of n images; without a generator it only normalises."""
         if generator is None:
             return self.normalise

@@ -107,15 +107,15 @@ def idle(network: nn.Module) -> Iterator[None]:
     """What passes counts for nothing: only the number of passes goes up, as on the other ranks."""
     shared = [module for module in network.modules() if isinstance(module, SharedBatchNorm)]
     own = [module for module in _moving(network) if not isinstance(module, SharedBatchNorm)]
-    for module in shared:
-        module.counts = False
+    for norm in shared:
+        norm.counts = False
     for module in own:
         module.track_running_stats = False
     try:
         yield
     finally:
-        for module in shared:
-            del module.counts
+        for norm in shared:
+            norm.counts = True
         for module in own:
             module.track_running_stats = True
             assert module.num_batches_tracked is not None

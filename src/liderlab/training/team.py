@@ -126,11 +126,10 @@ class Team:
         most = max(counts)
         sent = rows.new_zeros(most, *rows.shape[1:])
         sent[: len(rows)] = rows
-        received = rows.new_empty(self.size * most, *rows.shape[1:])
+        received = [torch.empty_like(sent) for _ in counts]
         with _talking():
-            dist.all_gather_into_tensor(received, sent)
-        parts = zip(received.split(most), counts, strict=True) if most else ()
-        return torch.cat([received[:0], *(part[:count] for part, count in parts)])
+            dist.all_gather(received, sent)
+        return torch.cat([part[:count] for part, count in zip(received, counts, strict=True)])
 
     def agree(self, *numbers: int) -> list[int]:
         """The largest of each number over the ranks; between the hosts, no device waits."""
@@ -167,7 +166,7 @@ class _Join(torch.autograd.Function):
         return team._collect(rows.contiguous(), counts)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         gradient = gradient.clone(memory_format=torch.contiguous_format)
         ctx.team.total(gradient)
         return gradient[ctx.mine], None, None
