@@ -108,14 +108,17 @@ def connect(team: Team, place: Place, kind: str, store: Any = None) -> None:
         dist.init_process_group(
             backend, store=own, rank=place.rank, world_size=place.size, timeout=TIMEOUT
         )
-    fabric = Fabric(
-        accelerator=kind,
-        devices=place.local_size,
-        num_nodes=place.size // place.local_size,
-        strategy=DDPStrategy(cluster_environment=known[place.launcher](), timeout=TIMEOUT),
-    )
-    with _same_environment():
-        fabric.launch()
+    try:
+        fabric = Fabric(
+            accelerator=kind,
+            devices=place.local_size,
+            num_nodes=place.size // place.local_size,
+            strategy=DDPStrategy(cluster_environment=known[place.launcher](), timeout=TIMEOUT),
+        )
+        with _same_environment():
+            fabric.launch()
+    except (RuntimeError, ValueError) as error:  # a launcher's settings that do not fit together
+        raise UserError(f"the processes cannot meet: {str(error).splitlines()[0]}") from None
     if dist.get_backend() != "gloo":
         team.control = dist.new_group(backend="gloo", timeout=TIMEOUT)
 
