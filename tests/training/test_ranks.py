@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -22,13 +23,12 @@ spec.loader.exec_module(ranks)
 
 OWN = [name for name in ranks.cases() if name.startswith(("own", "dropout"))]
 EQUAL = [name for name in ranks.cases() if name not in OWN]
-SINGLE = ("logits", "x", "y")  # columns of the memory, in float32 or less
 PATIENCE = 500  # seconds, on the busiest of machines
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What each of the two ranks has made of every case."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where two ranks have left what they made of every case."""
     folder = tmp_path_factory.mktemp("ranks")
     processes = [
         subprocess.Popen(
@@ -46,6 +46,11 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
             process.kill()
             process.wait()
     assert [process.returncode for process in processes] == [0, 0], "\n".join(said)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def both(folder: Path) -> list[dict[str, Any]]:
     return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
 
 
@@ -69,3 +74,13 @@ def test_two_ranks_are_one_process(case: str, both: list[dict[str, Any]]) -> Non
         assert torch.equal(shared["generators"][name], state), name
     accuracy = [run["evaluation"]["class_incremental"] for run in (alone, shared)]
     torch.testing.assert_close(*accuracy, equal_nan=True)
+
+
+def test_ranks_that_came_apart_stop(folder: Path) -> None:
+    """On both sides, with the same sentence: a memory or weight that differs, an own decision."""
+    one, other = (json.loads((folder / f"{rank}.json").read_text()) for rank in range(2))
+    assert one == other
+    assert one["memory"] == "the memory is not the same on all ranks"
+    assert one["network"] == "the network is not the same on all ranks"
+    assert "what a step does is not the same" in one["decision"]
+    assert "step.gather" in one["decision"]
