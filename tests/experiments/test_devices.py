@@ -20,8 +20,8 @@ from liderlab.experiments.verify import compare
 
 # Without BatchNorm and dropout, two ranks are one process up to rounding.
 OPTIONS = ["--benchmark", "synthetic", "--method", "er-ace", "--backbone", "mlp", "--threads", "1"]
-OPTIONS += ["--set", "regularizers.lider.estimator=batch", "--epochs", "30"]
-OPTIONS += ["--lr", "0.01", "--checkpoint-every", "20"]
+OPTIONS += ["--set", "regularizers.lider.estimator=batch", "--epochs", "15"]
+OPTIONS += ["--lr", "0.01", "--checkpoint-every", "10"]
 LIDER = [sys.executable, "-m", "liderlab"]
 PATIENCE = 300  # seconds, on the busiest of machines
 

@@ -19,12 +19,13 @@ PATIENCE = 3.0  # seconds that a parent takes at most to be gone, when its conne
 
 
 def main() -> None:
-    rank, parent = int(sys.argv[1]), os.getppid()
+    rank = int(sys.argv[1])
     for number in (signal.SIGINT, signal.SIGTERM):  # until the run has its own way with them
         signal.signal(number, lambda number, frame: os._exit(128 + number))
     warnings.simplefilter("ignore")
     logging.getLogger("liderlab").setLevel(logging.ERROR)
     job = json.load(sys.stdin)
+    parent = job["parent"]
     threading.Thread(target=_watch, args=(parent, rank, job["out"]), daemon=True).start()
 
     from ..errors import RunFailed, UserError
@@ -35,7 +36,9 @@ def main() -> None:
 
     try:
         help_out(make_config(job["config"]), Path(job["out"]), rank, job["size"], job["port"])
-    except (Quiet, RankLost):
+    except Quiet as ending:
+        os._exit(int(str(ending.code)))
+    except RankLost:
         deadline = time.monotonic() + PATIENCE
         while os.getppid() == parent and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import torch
@@ -30,6 +31,7 @@ import torch.distributed as dist
 from ..errors import RunFailed, UserError
 from ..training.team import Team
 from .config import RunConfig
+from .interrupt import Stopped
 from .place import Place
 
 TIMEOUT = timedelta(minutes=30)  # for a rank that neither answers nor ends
@@ -115,7 +117,7 @@ def connect(team: Team, place: Place, kind: str, store: Any = None) -> None:
             num_nodes=place.size // place.local_size,
             strategy=DDPStrategy(cluster_environment=known[place.launcher](), timeout=TIMEOUT),
         )
-        with _same_environment():
+        with _unchanged():
             fabric.launch()
     except (RuntimeError, ValueError) as error:  # a launcher's settings that do not fit together
         raise UserError(f"the processes cannot meet: {str(error).splitlines()[0]}") from None
@@ -124,12 +126,14 @@ def connect(team: Team, place: Place, kind: str, store: Any = None) -> None:
 
 
 @contextmanager
-def _same_environment() -> Iterator[None]:
-    """Fabric sets variables that would reach whatever this process starts later."""
-    before = dict(os.environ)
+def _unchanged() -> Iterator[None]:
+    """Fabric sets the number of threads, which is the run's own business, and variables that would
+    reach whatever this process starts later."""
+    before, threads = dict(os.environ), torch.get_num_threads()
     try:
         yield
     finally:
+        torch.set_num_threads(threads)
         for name in os.environ.keys() - before.keys():
             del os.environ[name]
         os.environ.update(before)
@@ -181,6 +185,7 @@ class Helpers:
             "out": str(out),
             "size": place.size,
             "port": self._store.port,
+            "parent": os.getpid(),
         }
         self._job = json.dumps(job).encode()
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -198,8 +203,8 @@ class Helpers:
                 with suppress(OSError):  # it has ended already: `gone` will say so
                     process.stdin.write(self._job)
                     process.stdin.close()
-        except BaseException:
-            self.__exit__()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
             raise
         return self
 
@@ -221,12 +226,18 @@ class Helpers:
                 return f"rank {rank} has ended ({how})"
         return None
 
-    def __exit__(self, *_: object) -> None:
-        if dist.is_initialized():
-            dist.destroy_process_group()  # whoever still waits for this rank waits no longer
-        else:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """They end by themselves when the run does; nothing they do is of use after an error."""
+        if kind is not None and not issubclass(kind, Stopped):
             for process in self._processes:
                 process.kill()
+        if dist.is_initialized():
+            dist.destroy_process_group()
         deadline = time.monotonic() + GRACE
         for process in self._processes:
             try:
