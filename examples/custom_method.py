@@ -22,7 +22,9 @@ class ConfidentReplay(Method):
         if replay := step.draw():
             loss = cross_entropy(step.net(replay), replay.y, reduction="none")
             terms["replay"] = self.weight * loss
-        if (logits.argmax(1) == batch.y).float().mean() > 0.5:
+        # gather: where several devices share the batch, all of them must come to the same decision
+        right = step.gather(batch, right=logits.argmax(1) == batch.y)["right"]
+        if right.float().mean() > 0.5:
             step.store(batch)
         return terms
 

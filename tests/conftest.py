@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,7 @@ Options = Mapping[str, Any]
 NO_OPTIONS: Options = {}
 
 
-@pytest.fixture(scope="session")
-def stream() -> SplitStream:
+def make_stream(transform: Augment | None = None) -> SplitStream:
     """Three tasks of two classes: a colour each, in noise; learned within a few steps."""
     generator = torch.Generator().manual_seed(0)
     colours = torch.cartesian_prod(*[torch.tensor([60.0, 195.0])] * 3)[1:7]
@@ -43,63 +43,71 @@ def stream() -> SplitStream:
         noise = 25 * torch.randn(len(y), 3, 8, 8, generator=generator)
         return Images((colours[y][:, :, None, None] + noise).clamp(0, 255).to(torch.uint8), y)
 
-    transform = Augment([0.5] * 3, [0.25] * 3, padding=1, flip=True)
+    transform = transform or Augment([0.5] * 3, [0.25] * 3, padding=1, flip=True)
     return split(images(12), images(8), 3, transform=transform)
 
 
 @pytest.fixture(scope="session")
+def stream() -> SplitStream:
+    return make_stream()
+
+
+def make_loop(
+    method: str = "er",
+    regularizers: Mapping[str, Options] = NO_OPTIONS,
+    *,
+    stream: SplitStream,
+    seed: int = 0,
+    options: Options = NO_OPTIONS,
+    backbone: str = "convnet-small",
+    width: int = 8,
+    policy: str | None = None,
+    size: int = 18,
+    epochs: int = 2,
+    recipe: Recipe | None = None,
+    offer: str = "every-epoch",
+    memory: Options = NO_OPTIONS,
+    prepare: Callable[[Network], None] | None = None,
+    **how: Any,
+) -> Loop:
+    """A loop from names, ready to run: the same arguments give the same run."""
+    entry, classes = METHODS.entry(method), len(stream.names)
+    with torch.random.fork_rng():
+        torch.manual_seed(derive(seed, "initial weights"))
+        chosen = entry.load()(**options)
+        body = BACKBONES.load(backbone)(classes, stream.image_shape, width=width)
+        network = Network(body, chosen.readout(classes))
+    network = in_fast_layout(network)
+    if prepare:
+        prepare(network)
+    attached = [REGULARIZERS.load(name)(**given) for name, given in regularizers.items()]
+    for regularizer in attached:
+        regularizer.attach(network, torch.zeros(2, *stream.image_shape))
+    policy = policy or entry.facts["policy"] or "reservoir"
+    kept = Memory(
+        size if chosen.rehearsal else 0,
+        stream.image_shape,
+        chosen.columns(classes),
+        POLICIES.load(policy)(),
+        **memory,
+    )
+    return Loop(
+        stream=stream,
+        method=chosen,
+        network=network,
+        memory=kept,
+        regularizers=attached,
+        recipe=recipe or Recipe(lr=0.1, momentum=0.5, batch_size=8, replay_size=8),
+        epochs=epochs,
+        generators=Generators(seed),
+        offer=offer,
+        **how,
+    )
+
+
+@pytest.fixture(scope="session")
 def build(stream: SplitStream) -> Callable[..., Loop]:
-    """Builds a loop from names, ready to run: the same arguments give the same run."""
-
-    def build(
-        method: str = "er",
-        regularizers: Mapping[str, Options] = NO_OPTIONS,
-        *,
-        seed: int = 0,
-        options: Options = NO_OPTIONS,
-        stream: SplitStream = stream,
-        backbone: str = "convnet-small",
-        width: int = 8,
-        policy: str | None = None,
-        size: int = 18,
-        epochs: int = 2,
-        recipe: Recipe | None = None,
-        offer: str = "every-epoch",
-        memory: Options = NO_OPTIONS,
-        **how: Any,
-    ) -> Loop:
-        entry, classes = METHODS.entry(method), len(stream.names)
-        with torch.random.fork_rng():
-            torch.manual_seed(derive(seed, "initial weights"))
-            chosen = entry.load()(**options)
-            body = BACKBONES.load(backbone)(classes, stream.image_shape, width=width)
-            network = Network(body, chosen.readout(classes))
-        network = in_fast_layout(network)
-        attached = [REGULARIZERS.load(name)(**given) for name, given in regularizers.items()]
-        for regularizer in attached:
-            regularizer.attach(network, torch.zeros(2, *stream.image_shape))
-        policy = policy or entry.facts["policy"] or "reservoir"
-        kept = Memory(
-            size if chosen.rehearsal else 0,
-            stream.image_shape,
-            chosen.columns(classes),
-            POLICIES.load(policy)(),
-            **memory,
-        )
-        return Loop(
-            stream=stream,
-            method=chosen,
-            network=network,
-            memory=kept,
-            regularizers=attached,
-            recipe=recipe or Recipe(lr=0.1, momentum=0.5, batch_size=8, replay_size=8),
-            epochs=epochs,
-            generators=Generators(seed),
-            offer=offer,
-            **how,
-        )
-
-    return build
+    return partial(make_loop, stream=stream)
 
 
 def differences(a: Any, b: Any, path: str = "") -> list[str]:

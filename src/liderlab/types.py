@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 Terms = dict[str, Tensor]
-"""Named loss terms. 1-D: one value per row, the learner takes the mean. 0-D: added as it is.
+"""Named loss terms. 1-D: one value per row, the learner takes the mean, over the rows of all ranks
+where a run is shared. 0-D: the same on all ranks, added as it is.
 An empty dict means that there is nothing to optimise in this step."""
 
 View = Callable[[Tensor], Tensor]
@@ -28,13 +29,15 @@ Origin = Literal["stream", "memory", "both"]
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows on their way into the network.
+    """Rows on their way into the network: where ranks share a run, this one's part of a batch. A
+    batch is true if it has rows anywhere, so that all ranks do the same with it.
 
     x: (n, C, H, W) float, what the network sees: `view(raw)`.
     raw: (n, C, H, W) as stored, un-augmented, uint8.
     y: (n,) position of the class in the class order. task: (n,). slot: (n,).
     columns: whatever else the memory stored with the rows (logits, …).
     origin: what `slot` says, for all rows at once and without looking into a device.
+    total: rows on all ranks together; None: nothing was shared out, every rank has all of them.
     """
 
     x: Tensor
@@ -45,9 +48,17 @@ class Batch:
     view: View
     columns: Mapping[str, Tensor] = field(default_factory=dict)
     origin: Origin = "both"
+    total: int | None = None
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def __bool__(self) -> bool:
+        return self.rows_in_all > 0
+
+    @property
+    def rows_in_all(self) -> int:
+        return len(self.y) if self.total is None else self.total
 
     @property
     def replayed(self) -> Tensor:
@@ -120,8 +131,10 @@ class Transform(Protocol):
     mean: list[float]
     std: list[float]
 
-    def sample(self, n: int, generator: torch.Generator | None) -> View:
-        """One drawn augmentation for n images; without a generator none, only normalisation."""
+    def sample(self, n: int, generator: torch.Generator | None, part: slice = slice(None)) -> View:
+        """One drawn augmentation for n images; without a generator none, only normalisation.
+
+        part: of which the view is for these only; what is drawn does not depend on it."""
         ...
 
 

@@ -21,6 +21,7 @@ from liderlab.backbones.mlp import MLP
 from liderlab.backbones.network import Network
 from liderlab.backbones.resnet import resnet18
 from liderlab.functional.lipschitz import batch_lipschitz, spatial_lipschitz
+from liderlab.training.team import Team
 
 STAGES = ["1", "3"]
 ESTIMATES = {"spatial": spatial_lipschitz, "batch": batch_lipschitz}
@@ -785,7 +786,7 @@ def test_hears_the_rows_it_is_told_to(options, rows):
     model = network().eval()
     lider = LiDER(model, STAGES, **{"alpha": 0.2, "beta": 0.7, **options})
     lider.calibrate([images(8, seed=1)])
-    step = SimpleNamespace(task=SimpleNamespace(index=1))
+    step = SimpleNamespace(task=SimpleNamespace(index=1), team=Team())
     with lider.hear(lab_batch([-1, 4, 0, -1], [1, 0, 1, 1]), step):
         model(images())
     terms = lider.losses(step) if options.get("draw") != "fresh" else {}

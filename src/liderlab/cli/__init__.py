@@ -10,6 +10,7 @@ import typer
 from .. import __version__
 from ..errors import RunFailed, UserError
 from ..experiments.interrupt import Stopped
+from ..experiments.place import torchrun
 from . import (
     bench,
     data,
@@ -90,7 +91,8 @@ def main() -> None:
         complain(str(stopped))
         code = stopped.exit_code
     except UserError as error:
-        code = complain(str(error))
+        place = torchrun()  # whose processes all make the same mistake
+        code = complain(str(error)) if place is None or place.leads else 2
     except RunFailed as error:
         complain(str(error))
         code = 1

@@ -13,7 +13,7 @@ from ..errors import RunFailed
 from ..experiments.interrupt import Stopped
 from . import complete
 from .manual import TRAIN, examples
-from .running import ask_about, assigned, train
+from .running import assigned, train
 from .shared import DeviceOption, SetOption, given, new_console, this_command
 
 app = typer.Typer()
@@ -116,7 +116,9 @@ def pretrain(
     run = run or Path("runs") / f"pretrain-{path.stem}"
     check_place(out, path, run, replace=force, resume=resume)
     with _advice():
-        train(config, run, "resume" if resume else "replace" if force else ask_about(run))
+        leads = train(config, run, "resume" if resume else "replace" if force else None)
+    if not leads:
+        return
     export_weights(run, path, replace=force)
     new_console().print(
         f"wrote {path}; use it with: lider run --pretrained {out}", soft_wrap=True, highlight=False

@@ -268,7 +268,27 @@ def run(
     ] = None,
     threads: Annotated[
         int | None,
-        typer.Option(help="CPU threads.", show_default="torch's", rich_help_panel=MACHINE),
+        typer.Option(
+            help="CPU threads, of each process.", show_default="torch's", rich_help_panel=MACHINE
+        ),
+    ] = None,
+    devices: Annotated[
+        int | None,
+        typer.Option(
+            help="Share the run among so many devices, or CPU processes.",
+            show_default="1",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            help="Of several devices: ddp, or ddp-syncbn: BatchNorm over the rows of all of them.",
+            metavar="NAME",
+            show_default="ddp",
+            rich_help_panel=MACHINE,
+            autocompletion=complete.one_of("ddp", "ddp-syncbn"),
+        ),
     ] = None,
     config: Annotated[
         Path | None,
@@ -355,6 +375,7 @@ def run(
     ones win. --scale then lowers them.
     """
     from ..experiments.config import make_config, read_yaml
+    from ..experiments.place import started_with
 
     options: dict[str, Any] = {
         "benchmark": given(
@@ -377,6 +398,8 @@ def run(
             precision=precision,
             compile="inductor" if compile_ else None,
             evaluate=evaluate,
+            devices=started_with() if devices is None else devices,
+            strategy=strategy,
             threads=threads,
             deterministic=deterministic,
             checkpoint_every=checkpoint_every,
@@ -399,7 +422,7 @@ def run(
     complete = make_config(*layers, options, assigned(set_))
     name = "-".join([complete.benchmark.name, complete.method.name, *complete.regularizers])
     out = out or Path("runs") / f"{complete.preset or name}-seed{complete.seed}"
-    train(complete, out, "replace" if force else "resume" if resume else ask_about(out))
+    train(complete, out, "replace" if force else "resume" if resume else None)
 
 
 def assigned(texts: list[str] | None) -> dict[str, Any]:
@@ -426,13 +449,24 @@ def ask_about(out: Path) -> Existing:
     )
 
 
-def train(config: RunConfig, out: Path, existing: Existing) -> None:
-    """Run, show how far it is, and print what came out."""
+def train(config: RunConfig, out: Path, existing: Existing | None) -> bool:
+    """Run, show how far it is, and print what came out.
+
+    existing: None asks, if need be. Returns whether this process leads the run, if several share
+    it: the others say nothing and write nothing.
+    """
     from ..experiments.accuracy_figure import leave_figure
+    from ..experiments.place import find_place
+
+    leads = find_place(config.devices).leads
+    existing = existing or (ask_about(out) if leads else "refuse")
     from ..experiments.run import run as execute
     from ..report.progress import ProgressDisplay
     from ..report.tables import duration, metrics, remarks
 
+    if not leads:
+        execute(config, out, existing=existing)
+        return False
     console, progress = new_console(), new_console(stderr=True)
     started: list[Run] = []
 
@@ -451,6 +485,7 @@ def train(config: RunConfig, out: Path, existing: Existing) -> None:
     if not started:
         done = f"{out} had finished already: nothing was done"
     console.print(done, soft_wrap=True, highlight=False)
+    return True
 
 
 def _settled(work: Run) -> Iterator[str]:
@@ -495,6 +530,19 @@ def resume(
             autocompletion=complete.one_of("tensorboard", "wandb", "mlflow"),
         ),
     ] = None,
+    devices: Annotated[
+        int | None,
+        typer.Option(help="From now on: shared among so many devices.", show_default="as before"),
+    ] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            help="From now on: ddp, or ddp-syncbn.",
+            metavar="NAME",
+            show_default="as before",
+            autocompletion=complete.one_of("ddp", "ddp-syncbn"),
+        ),
+    ] = None,
 ) -> None:
     """Go on with an interrupted run, as if it had never stopped.
 
@@ -503,10 +551,15 @@ def resume(
     """
     from ..experiments.config import make_config
     from ..experiments.folder import RunFolder
+    from ..experiments.place import started_with
 
     folder = RunFolder.open(run)
     changes = given(
-        on_nonfinite=on_nonfinite, checkpoint_every=checkpoint_every, tracker=tracker or None
+        on_nonfinite=on_nonfinite,
+        checkpoint_every=checkpoint_every,
+        tracker=tracker or None,
+        devices=started_with() if devices is None else devices,
+        strategy=strategy,
     )
     config = folder.config()
     if changes:

@@ -27,12 +27,15 @@ from ..streams.splitting import SplitStream, on_device, shuffled_order
 from ..training.loop import Loop
 from ..training.passes import check_precision
 from ..training.randomness import Generators, derive
+from ..training.statistics import share_batch_norm
+from ..training.team import Team
 from ..types import MultiStep, Recipe
 from .compatibility import check
 from .config import DEVICES, RunConfig, make_config, merge
 from .hold_out import hold_out
 from .options import complete
 from .origin import Origin, origin_of
+from .place import local_ranks
 from .scale import shrink
 from .shortage import memory_for
 from .thin import thin
@@ -71,7 +74,7 @@ def completed(config: RunConfig) -> RunConfig:
         "benchmark": {"tasks": config.benchmark.tasks or benchmark.facts["tasks"]},
         "memory": {"policy": policy},
         "training": {"replay_size": config.training.replay_size or config.training.batch_size},
-        "threads": config.threads or torch.get_num_threads(),
+        "threads": config.threads or max(1, torch.get_num_threads() // local_ranks(config.devices)),
         "deterministic": find_device(config.device).type == "cpu"
         if config.deterministic is None
         else config.deterministic,
@@ -90,8 +93,9 @@ def find_benchmark(config: RunConfig) -> Entry:
     return BENCHMARKS[name]
 
 
-def build(config: RunConfig, folder: Path | None = None) -> Run:
-    """The run, ready to go; `config` must be complete. folder: for a memory on disk."""
+def build(config: RunConfig, folder: Path | None = None, team: Team | None = None) -> Run:
+    """The run, ready to go; `config` must be complete. folder: for a memory on disk. team: the
+    ranks that share it."""
     device = find_device(config.device)
     check_precision(config.precision, device)
     generators = Generators(config.seed)
@@ -104,6 +108,8 @@ def build(config: RunConfig, folder: Path | None = None) -> Run:
         weights = load_pretrained(network.backbone, config.pretrained, config.backbone.name)
     with memory_for(f"{_described(config)} on {device}"):
         network = network.to(device)
+    if team and team.size > 1 and config.strategy == "ddp-syncbn":
+        share_batch_norm(network, team)
     with memory_for(f"a buffer of {config.memory.size:,} samples"):
         memory = Memory(
             config.memory.size if method.rehearsal else 0,
@@ -141,6 +147,7 @@ def build(config: RunConfig, folder: Path | None = None) -> Run:
         evaluate=config.evaluate,
         precision=config.precision,
         compile=config.compile,
+        team=team,
     )
     _check_tasks(stream)
     loop.planned_steps()  # what cannot be planned is refused now, before anything is written

@@ -223,7 +223,13 @@ class RunConfig(Section):
     compile: Literal["inductor", "aot_eager", "eager"] | None = Field(
         None, description="torch.compile the network, by this backend; null: do not"
     )
-    threads: int | None = Field(None, ge=1, le=1024, description="null: as many as torch takes")
+    devices: int = Field(1, ge=1, le=4096, description="ranks that share the run, one device each")
+    strategy: Literal["ddp", "ddp-syncbn"] = Field(
+        "ddp", description="of several devices: BatchNorm over each one's rows, or over all"
+    )
+    threads: int | None = Field(
+        None, ge=1, le=1024, description="of each process; null: as many as torch takes"
+    )
     deterministic: bool | None = Field(None, description="null: yes on the CPU, no elsewhere")
     evaluate: Literal["every", "last"] = Field(
         "every", description="after every task, or after the last one only"

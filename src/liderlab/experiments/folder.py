@@ -35,7 +35,7 @@ FILES = ("config.yaml", "metrics.jsonl", "progress.json", "result.json", "accura
 LOCK = ".lock"
 PATIENCE = 2.0  # seconds: a looker's glance takes microseconds, a run takes longer than this
 # what came before does not depend on these
-MAY_CHANGE = {"checkpoint_every", "on_nonfinite", "tracker"}
+MAY_CHANGE = {"checkpoint_every", "on_nonfinite", "tracker", "devices", "strategy"}
 
 
 class Busy(UserError):

@@ -50,7 +50,7 @@ def pretraining(*layers: Tree) -> RunConfig:
 
 
 NOT_IN_NAME = {"device", "threads", "deterministic", "log_every", "checkpoint_every", "memory"}
-NOT_IN_NAME |= {"scale", "regularizers"}
+NOT_IN_NAME |= {"scale", "regularizers", "devices", "strategy"}
 """Fields that leave the weights as they are, or have a word of their own in the name."""
 
 

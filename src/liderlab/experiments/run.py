@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import platform
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -16,13 +17,29 @@ import torch
 
 from .. import __version__
 from ..errors import RunFailed, UserError
+from ..memory.disk import stored_bytes
 from ..training.learner import NotFinite
 from ..training.loop import Event, Loop, TaskDone
+from ..training.team import OutOfStep, RankLost, Team
+from ..types import State
 from .build import Run, build, completed
 from .config import Interval, RunConfig
 from .folder import RunFolder
 from .interrupt import Stopped, stop_requests
 from .origin import check_origin
+from .place import Place, find_place
+from .ranks import (
+    Finished,
+    Helpers,
+    Quiet,
+    begin_together,
+    connect,
+    connected,
+    described,
+    open_store,
+    ready,
+    settle_device,
+)
 from .shortage import asked_for
 from .trackers import Trackers, check_installed
 
@@ -44,27 +61,97 @@ def run(
     existing: what to do with an earlier run there. "resume" goes on where its last checkpoint is,
     and the result is the same, to the bit, as if it had never stopped; a finished one is returned
     as it is. listener: is told every event. on_start: is shown the run before it begins.
+
+    With `config.devices` above 1 this process is one of so many ranks, as torchrun or Slurm have
+    started them, or it starts the others. Rank 0 alone writes, listens and reports errors.
     """
-    folder = RunFolder(out)
-    if existing == "refuse" and folder.taken:
-        raise UserError(f"{out} exists and is not empty: choose another --out, or --force")
-    check_installed(config.tracker)
-    config = completed(config)
-    torch.set_num_threads(config.threads or torch.get_num_threads())
-    work = build(config, folder.memory)  # writes nothing yet: bad input leaves nothing behind
-    with folder.lock():
-        if existing == "resume" and folder.begun:
-            folder.follow(config)
-            if folder.finished:
-                result = folder.result()
-                check_origin(result, work.origin, folder.path)
-                return result
-        else:
-            folder.begin(config)
+    folder, place = RunFolder(out), find_place(config.devices)
+    team, kind = Team(place.rank, place.size), settle_device(config.device, place)
+    with connected(team, place, kind), ExitStack() as held:
+        if not team.leads:
+            return _take_part(config, folder, team)
+        try:
+            work = _begin(config, folder, existing, team, held)
+        except Exception as error:
+            if place.outside:
+                with suppress(type(error)):
+                    begin_together(team, error)  # the others wait to hear of it
+            if isinstance(error, Finished):
+                return folder.result()
+            raise
         if on_start:
             on_start(work)
-        with _taken_back(folder), deterministic(bool(config.deterministic)):
-            return _Execution(work, folder, listener).go()
+        with _taken_back(folder), deterministic(bool(work.config.deterministic)):
+            helpers = None
+            if team.size > 1 and not place.outside:
+                helpers = held.enter_context(Helpers(place, work.config, folder.path))
+                helpers.meet(team, place, kind)
+            begin_together(team, None, _identity(work, folder))
+            return _Execution(work, folder, listener, helpers).go()
+
+
+def _begin(
+    config: RunConfig, folder: RunFolder, existing: Existing, team: Team, held: ExitStack
+) -> Run:
+    """The run, ready to go, in its folder, which stays locked as long as it is `held`."""
+    if existing == "refuse" and folder.taken:
+        raise UserError(f"{folder.path} exists and is not empty: choose another --out, or --force")
+    check_installed(config.tracker)
+    resumed = existing == "resume" and folder.begun
+    if resumed and config.threads is None:  # another number of devices is no reason for others
+        config = config.model_copy(update={"threads": folder.config().threads})
+    work = _build(config, folder.memory, team)  # bad input leaves nothing behind
+    held.enter_context(folder.lock())
+    if resumed:
+        folder.follow(work.config)
+        if folder.finished:
+            check_origin(folder.result(), work.origin, folder.path)
+            raise Finished
+    else:
+        folder.begin(work.config)
+    return work
+
+
+def _build(config: RunConfig, memory: Path | None, team: Team) -> Run:
+    config = completed(config)
+    torch.set_num_threads(config.threads or torch.get_num_threads())
+    return build(config, memory, team)
+
+
+def _take_part(
+    config: RunConfig, folder: RunFolder, team: Team, meet: Callable[[], None] | None = None
+) -> dict[str, Any]:
+    """A run that rank 0 leads, in its folder, which is only read here."""
+    error, work = None, None
+    try:
+        work = _build(config, None, team)
+    except Exception as failure:
+        error = failure
+    if meet:
+        meet()
+    begin_together(team, error, "" if work is None else _identity(work, folder))
+    assert work is not None
+    with deterministic(bool(work.config.deterministic)):
+        return _Execution(work, folder, None, None).go()
+
+
+def help_out(config: RunConfig, out: Path, rank: int, size: int, port: int) -> None:
+    """Take part in a run that another process of this machine leads, and waits for at a port."""
+    place, team = Place(rank, size, rank, size), Team(rank, size)
+    kind = settle_device(config.device, place)
+
+    def meet() -> None:
+        store = open_store(port)
+        store.set(ready(rank), "")
+        connect(team, place, kind, store)
+
+    _take_part(config, RunFolder(out), team, meet)
+
+
+def _identity(work: Run, folder: RunFolder) -> str:
+    """What all ranks must have in common."""
+    config = work.config.model_dump(mode="json", exclude={"threads"})
+    return json.dumps([config, str(folder.path), work.origin], sort_keys=True, default=str)
 
 
 @contextmanager
@@ -90,10 +177,13 @@ def deterministic(wanted: bool) -> Iterator[None]:
 
 
 class _Execution:
-    """A run under way: its loop, its folder, its clock."""
+    """A run under way: its loop, its folder, its clock. Ranks but the first write nothing."""
 
-    def __init__(self, work: Run, folder: RunFolder, listener: Listener | None) -> None:
+    def __init__(
+        self, work: Run, folder: RunFolder, listener: Listener | None, helpers: Helpers | None
+    ) -> None:
         self._work, self._folder, self._listener = work, folder, listener
+        self._team, self._helpers = work.loop.team, helpers
         self._interval = Interval.parse(work.config.checkpoint_every)
         self._seconds, self._logged = 0.0, 0
         self._cpu: float | None = 0.0
@@ -102,10 +192,14 @@ class _Execution:
             self._seconds, self._logged = state.pop("seconds"), state.pop("logged")
             self._cpu = state.pop("seconds_cpu", None)  # older versions did not count: unknown
             work.loop.evaluating = state.pop("seconds_evaluating", work.loop.evaluating)
+            if not self._team.leads:
+                _read_rows(state, folder)
             work.loop.load_state_dict(state)
-            work.loop.memory.checkpointed(state["steps"], folder.checkpoints.oldest())
+            if self._team.leads:
+                work.loop.memory.checkpointed(state["steps"], folder.checkpoints.oldest())
         told = work.config.model_dump(mode="json")
-        self._trackers = Trackers(work.config.tracker, folder.path, told, work.loop.steps)
+        trackers = work.config.tracker if self._team.leads else []
+        self._trackers = Trackers(trackers, folder.path, told, work.loop.steps)
         self._started = self._saved_at = time.monotonic()
         self._cpu_before = time.process_time()
         self._saved_steps = work.loop.steps
@@ -114,21 +208,43 @@ class _Execution:
     def go(self) -> dict[str, Any]:
         """To the end; whatever stops it, the last checkpoint is whole."""
         try:
+            self._team.check_same("the checkpoint", self._work.loop.steps)
             return self._go()
+        except (Stopped, NotFinite, OutOfStep) as error:  # which happens to all ranks alike
+            if not self._team.leads:
+                raise Quiet(error.exit_code if isinstance(error, Stopped) else 1) from None
+            if isinstance(error, Stopped):
+                raise
+            raise RunFailed(self._why(error)) from None
+        except RankLost:
+            if self._helpers is None and not self._team.leads:
+                raise
+            raise RunFailed(f"{self._who()}; {self._saved()}") from None
         except OSError as error:
             raise RunFailed(f"cannot write: {error.strerror or error}; {self._saved()}") from None
-        except NotFinite as error:
-            raise RunFailed(
-                f"{error}, and will be again if it is resumed as it is: leave such steps out, with "
-                f"lider resume {self._folder.path} --on-nonfinite skip, or start with a smaller "
-                "--lr and another --out"
-            ) from None
         except (RuntimeError, MemoryError) as error:
             if (size := asked_for(error)) is None:
                 raise
             raise RunFailed(
                 f"there is not enough memory: {size} were asked for; {self._saved()}"
             ) from None
+
+    def _why(self, error: NotFinite | OutOfStep) -> str:
+        if isinstance(error, OutOfStep):
+            return f"{error}; {self._saved()}"
+        return (
+            f"{error}, and will be again if it is resumed as it is: leave such steps out, with "
+            f"lider resume {self._folder.path} --on-nonfinite skip, or start with a smaller "
+            "--lr and another --out"
+        )
+
+    def _who(self) -> str:
+        """Which rank does not answer; its connections may be gone a moment before it is."""
+        for _ in range(20):
+            if self._helpers and (gone := self._helpers.gone()):
+                return gone
+            time.sleep(0.1)
+        return "another rank has ended, or does not answer"
 
     def _saved(self) -> str:
         how = f"lider resume {self._folder.path}"
@@ -137,26 +253,33 @@ class _Execution:
         return f"nothing was saved yet: {how} starts from the beginning"
 
     def _go(self) -> dict[str, Any]:
+        leads = self._team.leads
         with (
             stop_requests() as request,
-            self._folder.open_metrics(self._logged) as metrics,
+            self._folder.open_metrics(self._logged) if leads else io.BytesIO() as metrics,
             self._trackers,
         ):
             for event in self._work.loop:
-                self._log(event, metrics)
-                if self._listener:
-                    self._listener(self._work, event)
-                if isinstance(event, TaskDone) and self._work.config.keep_tasks:
-                    self._keep(event)
-                stop = request.signal  # looked at once: what is saved is what is said
-                if isinstance(event, TaskDone) or stop or self._due():
+                if leads:
+                    self._tell_of(event, metrics)
+                # looked at once, and agreed upon: what is saved is what is said
+                stop, due = self._team.agree(request.signal or 0, leads and self._due())
+                if isinstance(event, TaskDone) or stop or due:
                     self._save(metrics)
                 if stop:
                     raise Stopped(stop, str(self._folder.path))
             result = _result(self._work, self._elapsed(), self._used())
-            self._folder.write_result(result)
-            self._trackers.finish(self._work.loop.steps, result)
+            if leads:
+                self._folder.write_result(result)
+                self._trackers.finish(self._work.loop.steps, result)
         return result
+
+    def _tell_of(self, event: Event, metrics: IO[bytes]) -> None:
+        self._log(event, metrics)
+        if self._listener:
+            self._listener(self._work, event)
+        if isinstance(event, TaskDone) and self._work.config.keep_tasks:
+            self._keep(event)
 
     def _log(self, event: Event, metrics: IO[bytes]) -> None:
         if line := metrics_line(self._work, event):
@@ -180,6 +303,9 @@ class _Execution:
         )
 
     def _save(self, metrics: IO[bytes]) -> None:
+        if not self._team.leads:
+            self._work.loop.check()
+            return
         metrics.flush()
         state = self._work.loop.state_dict()
         logged, seconds = metrics.tell(), self._elapsed()
@@ -201,6 +327,14 @@ class _Execution:
     def _used(self) -> float | None:
         """CPU seconds, of all threads: what it costs where others work on the same machine."""
         return None if self._cpu is None else self._cpu + time.process_time() - self._cpu_before
+
+
+def _read_rows(state: State, folder: RunFolder) -> None:
+    """Images that rank 0 has on the disk, in the place of where they are: the files are its own."""
+    columns = state["memory"]["data"]
+    for name, column in columns.items():
+        if isinstance(column, Mapping):
+            columns[name] = stored_bytes(folder.memory / f"{name}.rows", column)
 
 
 def metrics_line(work: Run, event: Event) -> dict[str, Any] | None:
@@ -255,6 +389,7 @@ def _result(work: Run, seconds: float, cpu: float | None) -> dict[str, Any]:
         "normalisation": {"mean": stream.transform.mean, "std": stream.transform.std},
         "resolved": resolved(work),
         **work.origin,
+        **({"parallel": described(work.loop.team, work.config)} if work.loop.team.size > 1 else {}),
         "versions": versions(),
         "skipped_steps": work.loop.skipped,
         "seconds": round(seconds, 2),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,12 +183,27 @@ class Memory:
     def load_state_dict(self, state: State) -> None:
         self.seen, self.filled, self._shares = state["seen"], state["filled"], None
         for name, column in self.data.items():
-            if isinstance(column, DiskColumn):
-                column.load_state_dict(state["data"][name])
+            values = state["data"][name]
+            if isinstance(column, Tensor):
+                column[: self.filled] = values
+            elif isinstance(values, Tensor):  # the bytes of the rows, not where they are
+                shape = (self.filled, *column.shape[1:])
+                column[torch.arange(self.filled)] = values.view(column.dtype).reshape(shape)
             else:
-                column[: self.filled] = state["data"][name]
+                column.load_state_dict(values)
         if self.poison:
             self.poison.generator.set_state(state["poison"])
+
+    def digest(self) -> int:
+        """A number that two memories share if they hold the same, slot by slot and bit by bit."""
+        columns = {
+            name: column.sums(self.filled) if isinstance(column, DiskColumn) else column
+            for name, column in self.data.items()
+        }
+        filled = {name: column[: self.filled] for name, column in columns.items()}
+        counts = torch.tensor([self.seen, self.filled])
+        poison = {"poison": self.poison.generator.get_state()} if self.poison else {}
+        return digest({**filled, "counts": counts, **poison})
 
     def checkpointed(self, newest: int, oldest: int) -> None:
         """The states that somebody may go on from, by number of steps: rows that only older ones
@@ -195,6 +211,20 @@ class Memory:
         for column in self.data.values():
             if isinstance(column, DiskColumn):
                 column.checkpointed(newest, oldest)
+
+
+def digest(tensors: Mapping[str, Tensor]) -> int:
+    """A number below 2⁶³ that depends on every bit.
+
+    >>> digest({"a": torch.zeros(3)}) == digest({"a": torch.zeros(3)}) != digest({})
+    True
+    """
+    total = hashlib.blake2b(digest_size=8)
+    for name, tensor in tensors.items():
+        total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        flat = tensor.detach().cpu().contiguous().flatten()
+        total.update(flat.view(torch.uint8).numpy().data)
+    return int.from_bytes(total.digest(), "little") >> 1
 
 
 def _pick(values: Tensor, which: Tensor) -> Tensor:

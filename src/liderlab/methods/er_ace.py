@@ -30,8 +30,8 @@ class ERACE(Method):
         if step.task.index == 0:
             terms["stream"] = cross_entropy(logits, batch.y)
         else:
-            allowed = torch.arange(logits.shape[1], device=logits.device) >= step.seen
-            allowed[batch.y] = True
+            unseen = torch.arange(logits.shape[1], device=logits.device) >= step.seen
+            allowed = unseen | step.present(batch, len(unseen))
             terms["stream"] = masked_cross_entropy(logits, batch.y, allowed)
             if replay := step.draw():
                 terms["replay"] = cross_entropy(step.net(replay), replay.y)

@@ -82,9 +82,11 @@ class GDumb(Method):
         generator = step.generator("cutmix")
         if torch.rand((), generator=generator) >= self.cutmix_probability:
             return {"memory": cross_entropy(step.net(batch), batch.y)}
-        mixed, partner, share = cutmix(batch.x, self.cutmix_alpha, generator)
-        logits = step.net(batch.replace(x=mixed))
-        own, other = cross_entropy(logits, batch.y), cross_entropy(logits, batch.y[partner])
+        whole, part = step.gather(batch, x=batch.x, y=batch.y), step.part(batch)
+        mixed, partner, share = cutmix(whole["x"], self.cutmix_alpha, generator)
+        logits = step.net(batch.replace(x=mixed[part]))
+        partners = whole["y"][partner][part]
+        own, other = cross_entropy(logits, batch.y), cross_entropy(logits, partners)
         return {"memory": share * own + (1 - share) * other}
 
 

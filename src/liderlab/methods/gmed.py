@@ -53,7 +53,7 @@ class GMED(Method):
             edited = self.edited(replay, stream, step)
             terms["replay"] = cross_entropy(step.net(replay.replace(raw=edited)), replay.y)
             edits = replay.columns["edits"] + 1
-            step.after(lambda: step.memory.update(replay.slot, x=edited, edits=edits))
+            step.after(step.memory.update, of=replay, slots=replay.slot, x=edited, edits=edits)
         step.store(batch)
         return terms
 

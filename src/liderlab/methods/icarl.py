@@ -68,9 +68,9 @@ class ICaRL(Method):
     def losses(self, batch: Batch, step: Step) -> Terms:
         past, seen = step.task.classes.start, step.seen
         logits = step.net(batch)[:, :seen]
-        old = (
-            self.previous(batch.x)[:, :past].sigmoid() if past else logits.new_zeros(len(batch), 0)
-        )
+        old = logits.new_zeros(len(batch), past)
+        if past and len(batch):
+            old = self.previous(batch.x)[:, :past].sigmoid()
         terms = {"bce": binary_cross_entropy(logits, incremental_targets(batch.y, seen, old))}
         if self.l2 > 0:
             squares = [p.square().sum() for p in step.network.parameters() if p.requires_grad]

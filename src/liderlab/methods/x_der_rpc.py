@@ -78,12 +78,18 @@ class XDER(Method):
             one, two = (step.net(replay, update_stats=False) for replay in (first, second))
             terms["logits"] = self.alpha * logit_distance(one, first.columns["logits"])
             terms["replay"] = self.beta * cross_entropy(two[:, :past], second.y)
-            slots = torch.cat([first.slot, second.slot])
+            drawn = step.gather(first, one=first.slot, two=second.slot)
+            slots = torch.cat([drawn["one"], drawn["two"]])
             once = keep_first(slots)
-            output = torch.cat([one, two])[once]
-            step.after(lambda: self._refresh_drawn(slots[once], output.detach(), step))
-            logits = torch.cat([logits, output])
-            task = torch.cat([task, torch.cat([first.task, second.task])[once]])
+            of_one, of_two = once.split([len(drawn["one"]), len(drawn["two"])])
+            mine = torch.cat([of_one[step.part(first)], of_two[step.part(second)]])
+            logits = torch.cat([logits, torch.cat([one, two])[mine]])
+            task = torch.cat([task, torch.cat([first.task, second.task])[mine]])
+
+            def refresh(one: Tensor, two: Tensor) -> None:
+                self._refresh_drawn(slots[once], torch.cat([one, two])[once], step)
+
+            step.after(refresh, of=first, one=one.detach(), two=two.detach())
         if self.eta > 0 and seen < logits.shape[1]:
             terms["future"] = self.eta * self._lack(logits, task, step)
         return terms

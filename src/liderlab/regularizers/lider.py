@@ -24,6 +24,7 @@ from .stages import evaluating, find_stages, unwrap
 
 if TYPE_CHECKING:
     from ..training.step import Step
+    from ..training.team import Team
 
 log = logging.getLogger("liderlab")
 
@@ -130,6 +131,7 @@ class LiDER(Regularizer):
         self._recorder = Recorder()
         self._idle, self._warned = True, False  # whether nothing was watched since the last penalty
         self._watched: list[Tensor] = []  # λ per pass: (n, K), or (1, K) for the batch form
+        self._team: Team | None = None  # while it listens to one of several ranks
         self._last_terms: Terms = {}
         self.register_buffer("calibrated", torch.tensor(False))
         self._is_calibrated = False
@@ -273,7 +275,13 @@ class LiDER(Regularizer):
             self._check_maps(features, named=True)
         if rows is not None:
             features = {name: feature[rows] for name, feature in features.items()}
+        if self._team and self.estimator == "batch":
+            features = _joined(features, self._team)
         if len(features[self._heard[0]]) < self._least:
+            if self._team and self.estimator != "batch":  # others may have rows in this pass
+                heard = features[self._heard[0]]
+                dtype = torch.promote_types(heard.dtype, torch.float32)
+                self._watched.append(heard.new_zeros(0, len(self.chain) - 1, dtype=dtype))
             return
         if local:
             features = self._look(features[INPUT])
@@ -343,15 +351,26 @@ class LiDER(Regularizer):
         """One value per watched row, scaled so that their mean averages passes of any size."""
         assert self.targets is not None
         names = [name for name in names if self._weight(name) > 0]  # 0 · inf would be NaN
-        rows = sum(len(constants) for constants in self._watched)
         terms: dict[str, list[Tensor]] = {name: [] for name in names}
-        for constants in self._watched:
-            share = rows / (len(self._watched) * len(constants))
+        for constants, share in zip(self._watched, self._shares(), strict=True):
             for name, values in terms.items():
                 target = self.targets.relu().to(constants.device) if name == "c_lip" else 0.0
                 distance = (constants - target).abs().mean(1)
                 values.append(self._weight(name) * share * distance)
         return {name: torch.cat(values) for name, values in terms.items()}
+
+    def _shares(self) -> list[float] | Tensor:
+        """What a row of each pass counts, so that the mean over all rows is the mean of the passes'
+        means; λ for the log is the last pass's. Over all ranks, if there are several."""
+        if self._team is None:
+            counts = [len(constants) for constants in self._watched]
+            return [sum(counts) / (len(counts) * n) for n in counts]
+        sums = [torch.cat([c.new_tensor([len(c)]), c.detach().sum(0)]) for c in self._watched]
+        totals = torch.stack(sums)
+        self._team.total(totals)
+        rows = totals[:, 0]
+        self.constants = totals[-1, 1:] / rows[-1]
+        return rows.sum() / (len(rows) * rows)
 
     def _weight(self, name: str) -> float:
         return self.alpha if (name == "c_lip") == (self.weights == "paper") else self.beta
@@ -372,15 +391,20 @@ class LiDER(Regularizer):
     def hear(self, batch: Batch, step: Step) -> AbstractContextManager[None]:
         if not self.active or self.draw == "fresh":
             return nullcontext()
+        self._team = step.team if step.team.size > 1 else None
         if self.rows == "all" and batch.origin != "both":
             heard = "stream" if self.on == "stream" else "memory"
-            return self.watch() if batch.origin == heard and len(batch) else nullcontext()
+            return self._watch_all(batch) if batch.origin == heard and batch else nullcontext()
         rows = ~batch.replayed if self.on == "stream" else batch.replayed
         if self.rows == "past":
             rows = rows & (batch.task < step.task.index)
-        if not rows.any():
+        if not any(step.team.agree(bool(rows.any()))):
             return nullcontext()
-        return self.watch(None if rows.all() else rows)
+        return self.watch(None if len(rows) and rows.all() else rows.nonzero()[:, 0])
+
+    def _watch_all(self, batch: Batch) -> AbstractContextManager[None]:
+        """A rank without rows lets blank ones pass: none of them counts."""
+        return self.watch(None if len(batch) else batch.slot)
 
     def losses(self, step: Step) -> Terms:
         if not self.active:
@@ -394,10 +418,11 @@ class LiDER(Regularizer):
     def _fresh_losses(self, step: Step) -> Terms:
         """As released: each term looks at its own draw from memory, in its own pass."""
         terms: Terms = {}
+        self._team = step.team if step.team.size > 1 else None
         for name in (name for name in TERMS if self._weight(name) > 0):
             batch = step.draw(generator=step.generator("lider"))
-            if len(batch):
-                with self.watch():
+            if batch:
+                with self._watch_all(batch):
                     step.net(batch)
                 terms |= self._weighted_terms([name]) if self._watched else {}
             self._watched = []
@@ -424,6 +449,17 @@ class LiDER(Regularizer):
             f"{' → '.join(self.chain)}, alpha={self.alpha}, beta={self.beta}, "
             f"estimator={self.estimator!r}, reading={self.reading!r}"
         )
+
+
+def _joined(features: Features, team: Team) -> Features:
+    """The features of all ranks, with gradient, in one message."""
+    maps = [feature.flatten(1) for feature in features.values()]
+    parts = team.join(torch.cat(maps, 1)).split([part.shape[1] for part in maps], 1)
+    shapes = {name: feature.shape[1:] for name, feature in features.items()}
+    return {
+        name: part.reshape(len(part), *shape)
+        for (name, shape), part in zip(shapes.items(), parts, strict=True)
+    }
 
 
 def _default_stages(network: nn.Module, example: Tensor | None) -> list[str] | None:

@@ -182,6 +182,7 @@ BOOKKEEPING = (
     "seed",
     "preset",
     "device",
+    "strategy",
     "threads",
     "deterministic",
     "log_every",

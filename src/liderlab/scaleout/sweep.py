@@ -96,6 +96,11 @@ def with_threads(config: RunConfig, threads: int, folder: Path) -> RunConfig:
 
     What says how many, in this order: the configuration, the run's folder, `threads`.
     """
+    if config.devices > 1:
+        raise UserError(
+            f"sweeps and searches put every run on one device, not on {config.devices}: leave out "
+            "devices, or use lider run"
+        )
     there = RunFolder(folder)
     if config.threads is None:
         chosen = there.config().threads if there.begun else threads

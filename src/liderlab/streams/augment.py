@@ -30,13 +30,14 @@ class Augment:
         self._scale = (1 / (255 * torch.tensor(self.std))).reshape(-1, 1, 1)
         self._shift = (torch.tensor(self.mean) / torch.tensor(self.std)).reshape(-1, 1, 1)
 
-    def sample(self, n: int, generator: torch.Generator | None) -> View:
-        """The view of a batch of n images; without a generator it only normalises."""
+    def sample(self, n: int, generator: torch.Generator | None, part: slice = slice(None)) -> View:
+        """The view of (a part of) a batch of n images; without a generator it only normalises."""
         if generator is None:
             return self.normalise
         p = self.padding
         dy, dx = torch.randint(-p, p + 1, (2, n, 1), generator=generator)
         flip = torch.rand(n, 1, generator=generator) < (0.5 if self.flip else 0.0)
+        dy, dx, flip = dy[part], dx[part], flip[part]
 
         def view(raw: Tensor) -> Tensor:
             return self.normalise(_crop(raw, dy, dx, flip) if p or self.flip else raw)

@@ -11,6 +11,7 @@ from ..functional import metrics
 from ..memory import Memory
 from ..regularizers.stages import evaluating
 from ..types import Source, State, Stream, Task
+from .team import Team
 
 BATCH = 256
 MOST_OF_MEMORY = 5_000  # rows are enough to tell how well it is known
@@ -33,18 +34,24 @@ class Evaluation:
         self.confusion = torch.zeros(0, 0, dtype=torch.int64)
 
     def before_training(
-        self, network: nn.Module, stream: Stream, tasks: Sequence[Task] | None = None
+        self,
+        network: nn.Module,
+        stream: Stream,
+        tasks: Sequence[Task] | None = None,
+        team: Team | None = None,
     ) -> None:
         """How good the untrained network is at these tasks, or at all."""
         for task in stream.tasks if tasks is None else tasks:
-            scores, y = score(network, stream, task)
+            scores, y = score(network, stream, task, team)
             self.untrained[task.index] = accuracy(scores, y, task.classes)
 
-    def after_task(self, classifier: nn.Module, stream: Stream, now: Task) -> None:
+    def after_task(
+        self, classifier: nn.Module, stream: Stream, now: Task, team: Team | None = None
+    ) -> None:
         classes, seen = len(stream.names), range(now.classes.stop)
         self.confusion = torch.zeros(classes, classes, dtype=torch.int64)
         for task in stream.tasks[: now.index + 2]:
-            scores, y = score(classifier, stream, task)
+            scores, y = score(classifier, stream, task, team)
             self.task_incremental[now.index, task.index] = accuracy(scores, y, task.classes)
             if task.index <= now.index:
                 self.class_incremental[now.index, task.index] = accuracy(scores, y, seen)
@@ -52,12 +59,19 @@ class Evaluation:
                 pairs = torch.bincount(y * classes + predicted, minlength=classes**2)
                 self.confusion += pairs.reshape(classes, classes)
 
-    def remember(self, classifier: nn.Module, stream: Stream, memory: Memory, now: Task) -> None:
+    def remember(
+        self,
+        classifier: nn.Module,
+        stream: Stream,
+        memory: Memory,
+        now: Task,
+        team: Team | None = None,
+    ) -> None:
         """Row `now` of `on_memory`: accuracy on the samples of each task; NaN where it has none."""
         index = torch.arange(0, len(memory), -(-len(memory) // MOST_OF_MEMORY) or 1)
         if not len(index):
             return
-        scores, y = score_rows(classifier, stream, memory, index)
+        scores, y = score_rows(classifier, stream, memory, index, team)
         task_of = memory.read("task", index)
         for task in stream.tasks[: now.index + 1]:
             rows = task_of == task.index
@@ -87,16 +101,30 @@ class Evaluation:
         vars(self).update({name: value.clone() for name, value in state.items()})
 
 
-def score(classifier: nn.Module, stream: Stream, task: Task) -> tuple[Tensor, Tensor]:
+def score(
+    classifier: nn.Module, stream: Stream, task: Task, team: Team | None = None
+) -> tuple[Tensor, Tensor]:
     """Scores (n, classes) of a task's test images, and their labels (n,)."""
-    return score_rows(classifier, stream, task.test, torch.arange(len(task.test)))
+    return score_rows(classifier, stream, task.test, torch.arange(len(task.test)), team)
 
 
 def score_rows(
-    classifier: nn.Module, stream: Stream, data: Source, index: Tensor
+    classifier: nn.Module, stream: Stream, data: Source, index: Tensor, team: Team | None = None
 ) -> tuple[Tensor, Tensor]:
     """Scores (n, classes) of these rows of any images, and their labels (n,): float32, batch by
-    batch. The device is waited for once, at the end."""
+    batch. The device is waited for once, at the end. team: ranks who do a part each."""
+    if team and team.size > 1 and (total := len(index)) >= 2 * team.size:
+        part = index[team.share(total)]
+        scores, y = _score_own(classifier, stream, data, part)
+        whole = team.gather({"scores": scores, "y": y.to(scores.device)}, total)
+        return whole["scores"].cpu(), whole["y"].cpu()
+    scores, y = _score_own(classifier, stream, data, index)
+    return scores.cpu(), y.cpu()
+
+
+def _score_own(
+    classifier: nn.Module, stream: Stream, data: Source, index: Tensor
+) -> tuple[Tensor, Tensor]:
     device = next(classifier.parameters(), torch.zeros(())).device
     normalise = stream.transform.sample(1, None)
     scores, labels = [], []
@@ -105,7 +133,7 @@ def score_rows(
             rows = data.rows(part)
             scores.append(classifier(normalise(rows["x"].to(device, non_blocking=True))))
             labels.append(rows["y"])
-    return torch.cat(scores).cpu(), torch.cat(labels).cpu()
+    return torch.cat(scores), torch.cat(labels)
 
 
 def accuracy(scores: Tensor, y: Tensor, classes: Sequence[int]) -> float:

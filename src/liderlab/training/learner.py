@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ..regularizers.base import Regularizer
 from ..types import Recipe, State, Terms
+from .team import Team
 
 log = logging.getLogger("liderlab")
 
@@ -24,7 +25,8 @@ class Learner:
     """Sums the terms, back-propagates, steps. The optimizer is made anew for every fit.
 
     scale: the loss, for gradients in float16. look_every: how many steps may pass before one that
-    was not finite is noticed: each look waits for the device.
+    was not finite is noticed: each look waits for the device. team: the ranks whose gradients are
+    added up.
     """
 
     def __init__(
@@ -36,11 +38,13 @@ class Learner:
         *,
         scale: bool = False,
         look_every: int = 1,
+        team: Team | None = None,
     ) -> None:
         self._modules, self._regularizers = (network, method), regularizers
         self._on_nonfinite = on_nonfinite
         self.skipped = 0  # steps that were not finite, and left out
         self._scale, self._look_every = scale, look_every
+        self._team = team or Team()
         self._unseen: list[Tensor] = []  # gradient norms that nobody has looked at yet
         self._optimizer: torch.optim.Optimizer | None = None
         self._recipe: Recipe | None = None
@@ -67,10 +71,12 @@ class Learner:
     def step(self, terms: Terms) -> Terms:
         """Take one step down the sum of the terms; returns their values, detached."""
         assert self._optimizer is not None
-        values = {name: term if term.dim() == 0 else _mean(term) for name, term in terms.items()}
+        values = self._values(terms)
         if values:
             self._optimizer.zero_grad(set_to_none=True)
             self._scaler.scale(torch.stack(list(values.values())).sum()).backward()
+            values = {name: value.detach() for name, value in values.items()}
+            self._team.total(*self._gradients(), *values.values())
             self._scaler.unscale_(self._optimizer)
             wrong = self._nonfinite(values)
             if wrong is None or (wrong == "gradient" and self._scaler.get_scale() > 1):
@@ -84,14 +90,30 @@ class Learner:
                     log.warning(
                         "skipped a step: the %s is not finite (%d so far)", wrong, self.skipped
                     )
-        return {name: value.detach() for name, value in values.items()}
+        return values
+
+    def _values(self, terms: Terms) -> Terms:
+        """What each term is worth: this rank's part of it, all of which add up to the mean over the
+        rows of all ranks. No wrapper like DDP could tell how many rows the others have."""
+        if self._team.size == 1:
+            return {name: term if term.dim() == 0 else _mean(term) for name, term in terms.items()}
+        device = next(self._modules[0].parameters()).device
+        sizes = [len(term) if term.dim() else 0 for term in terms.values()]
+        rows = torch.tensor(sizes, dtype=torch.int64).to(device, non_blocking=True)
+        self._team.total(rows)
+        return {
+            name: term.sum() / n.clamp_min(1) if term.dim() else term / self._team.size
+            for (name, term), n in zip(terms.items(), rows, strict=True)
+        }
+
+    def _gradients(self) -> list[Tensor]:
+        assert self._optimizer is not None
+        groups = self._optimizer.param_groups
+        return [p.grad for group in groups for p in group["params"] if p.grad is not None]
 
     def _nonfinite(self, values: Terms) -> str | None:
         """What is NaN or infinite in this step, if anything."""
-        assert self._optimizer is not None
-        groups = self._optimizer.param_groups
-        gradients = [p.grad for group in groups for p in group["params"] if p.grad is not None]
-        if gradients:
+        if gradients := self._gradients():
             self._unseen.append(torch.stack(torch._foreach_norm(gradients)).sum())
         if len(self._unseen) < self._look_every or self._all_finite():
             return None

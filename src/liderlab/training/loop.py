@@ -12,6 +12,9 @@
         method.end_task(); regularizer.end_task()
         evaluation.after_task()
 
+Several ranks (`team`) run this loop together: each trains on its part of every batch, the learner
+adds their gradients up, and whatever changes the memory is done by all of them alike.
+
 A run is a pure function of its configuration and data. It can be left after any event and taken up
 again from `state_dict()`, bit for bit.
 """
@@ -19,6 +22,7 @@ again from `state_dict()`, bit for bit.
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
@@ -28,6 +32,7 @@ from torch import Tensor
 
 from ..backbones.network import Network
 from ..memory import Memory
+from ..memory.memory import digest
 from ..methods.base import Method
 from ..regularizers.base import Regularizer
 from ..types import Fit, Recipe, State, Stream, Task, Terms
@@ -36,6 +41,7 @@ from .learner import Learner, NotFinite
 from .passes import Passes, Precision
 from .randomness import Generators, derive
 from .step import Step
+from .team import OutOfStep, Team
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,9 @@ class Loop:
         evaluate: Literal["every", "last"] = "every",
         precision: Precision = "float32",
         compile: str | None = None,
+        team: Team | None = None,
     ) -> None:
+        self.team = team or Team()
         self.stream, self.method, self.network, self.memory = stream, method, network, memory
         self.regularizers, self.generators = list(regularizers), generators
         self.evaluation = Evaluation(len(stream.tasks))
@@ -114,6 +122,7 @@ class Loop:
             on_nonfinite,
             scale=precision == "float16",
             look_every=look_every,
+            team=self.team,
         )
         self._trained = False  # whether there is anything to evaluate yet
         self._resume: State | None = None
@@ -170,6 +179,7 @@ class Loop:
             for regularizer in self.regularizers:
                 regularizer.start(step)
             step.finish()
+            self.team.lead(*(p.data for r in self.regularizers for p in r.parameters()))
         optimizer = self._optimizer_state()
         self._learner.start(fit.recipe)
         if begun:
@@ -177,19 +187,33 @@ class Loop:
         self._resume = None
 
     def _train_on(self, index: Tensor, step: Step) -> Terms:
-        self._seed_dropout("step", self.steps)
+        mine = () if self.team.size == 1 else (self.team.rank,)
+        self._seed_dropout("step", self.steps, *mine)  # other rows, other masks
         self.network.train()
         augment = self.generators("augment") if step.fit.augment else None
-        batch = step.batch(step.fit.data.rows(index), augment)
+        batch = step.take(step.fit.data, index, augment)
         terms = self.method.losses(batch, step)
         if terms:  # with nothing to learn there is nothing to regularise
             for regularizer in self.regularizers:
                 terms = terms | regularizer.losses(step)
+        self._check_alike(terms, step)
         values = self._learner.step(terms)
         step.finish()
         self.steps += 1
         self._trained = self._trained or bool(values)
         return values
+
+    def _check_alike(self, terms: Terms, step: Step) -> None:
+        """All ranks must be about to send the same messages: others would never be answered."""
+        if self.team.size > 1:
+            doing = repr([(name, term.dim()) for name, term in terms.items()]) + str(step.waiting)
+            try:
+                self.team.check_same("what a step does", zlib.crc32(doing.encode()))
+            except OutOfStep as error:
+                raise OutOfStep(
+                    f"{error}: a method or regularizer goes by a rank's own rows where it should "
+                    "ask step.gather or step.present"
+                ) from None
 
     def _seed_dropout(self, *key: object) -> None:
         """Dropout draws from torch's default generators: each step on a seed of its own."""
@@ -213,14 +237,17 @@ class Loop:
             for regularizer in self.regularizers:
                 regularizer.end_task(step)
             step.finish()
+        if self.team.size > 1:
+            self.team.check_same("the network", digest(self.network.state_dict()))
+            self.team.check_same("the memory", self.memory.digest())
         last = task.index == len(self.stream.tasks) - 1
         if self._trained and (last or self._evaluate == "every"):
             started = time.monotonic()
             if self._evaluate == "every":
                 self._evaluate_untrained(task)
             classifier = self.method.classifier(self.network)
-            self.evaluation.after_task(classifier, self.stream, task)
-            self.evaluation.remember(classifier, self.stream, self.memory, task)
+            self.evaluation.after_task(classifier, self.stream, task, self.team)
+            self.evaluation.remember(classifier, self.stream, self.memory, task, self.team)
             self.evaluating[task.index] = time.monotonic() - started
 
     def _evaluate_untrained(self, now: Task) -> None:
@@ -229,7 +256,7 @@ class Loop:
         tasks = [task for task in self.stream.tasks[: now.index + 2] if missing[task.index]]
         untrained = self.network.frozen_copy()
         untrained.load_state_dict(self._initial)
-        self.evaluation.before_training(untrained, self.stream, tasks)
+        self.evaluation.before_training(untrained, self.stream, tasks, self.team)
 
     def _step(self, task: Task, fit: Fit, epoch: float) -> Step:
         return Step(
@@ -244,7 +271,13 @@ class Loop:
             device=self._device,
             passes=self._passes,
             offer=self._offer,
+            team=self.team,
         )
+
+    def check(self) -> None:
+        """Raise `NotFinite` if a step that nobody has looked at yet was not: for ranks that save no
+        state themselves."""
+        self._learner.check()
 
     def state_dict(self) -> State:
         """Everything that the rest of the run depends on, beside its configuration and data."""

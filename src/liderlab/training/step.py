@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch import Tensor
 
 from ..backbones.network import Network
 from ..functional.sampling import draw_without_replacement
 from ..memory import Memory
 from ..regularizers.base import Regularizer
-from ..types import Batch, Fit, Origin, Source, Stream, Task
+from ..types import Batch, Fit, Origin, Source, Stream, Task, View
 from .passes import Passes
 from .randomness import Generators
+from .statistics import average_statistics, frozen_statistics, idle
+from .team import Team
 
 
 class Step:
@@ -24,7 +26,8 @@ class Step:
 
     task, fit: what is being trained. epoch: within the fit. lr: the learning rate of this step.
     seen: how many classes have appeared, including the current task's. memory: read it here, change
-    it through `after`.
+    it through `after`. team: the ranks that share the run; a method that goes by what `gather` or
+    `present` say, and never by its own rows alone, works on any number of them.
     """
 
     def __init__(
@@ -41,8 +44,10 @@ class Step:
         device: torch.device,
         passes: Passes | None = None,
         offer: str = "every-epoch",
+        team: Team | None = None,
     ) -> None:
         self.task, self.fit, self.epoch = task, fit, int(epoch)
+        self.team = team or Team()
         self.lr = fit.recipe.lr * fit.recipe.schedule(epoch)
         self.seen = task.classes.stop
         self.network, self.memory = network, memory
@@ -50,6 +55,7 @@ class Step:
         self._generators, self._device, self._offer = generators, device, offer
         self._passes = passes or Passes(network)
         self._after: list[Callable[[], Any]] = []
+        self._rows, self._rows_in_all = 0.0, 0  # that BatchNorm's statistics have moved by
 
     def net(self, batch: Batch, *, update_stats: bool = True) -> Tensor:
         """The door: logits of these rows; every regulariser may listen.
@@ -59,9 +65,20 @@ class Step:
         with ExitStack() as around:
             if not update_stats:
                 around.enter_context(frozen_statistics(self.network))
+            elif self.team.size > 1:
+                self._rows += len(batch) / (1 if batch.total is not None else self.team.size)
+                self._rows_in_all += batch.rows_in_all
             for regularizer in self._regularizers:
                 around.enter_context(regularizer.hear(batch, self))
-            return self._passes(batch.x)
+            return self._pass(self._passes, batch.x)
+
+    def _pass(self, forward: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        """A rank without rows lets two blank ones pass, which count for nothing: its messages, also
+        those on the way back to x, are the same as on the other ranks."""
+        if len(x) or self.team.size == 1:
+            return forward(x)
+        with idle(self.network):
+            return forward(x.new_zeros(2, *x.shape[1:]) + x.sum())[:0]
 
     def probe(self, x: Tensor, params: Mapping[str, Tensor] | None = None) -> Tensor:
         """Logits that nobody hears of: BatchNorm's running statistics stay as they are.
@@ -69,14 +86,23 @@ class Step:
         params: used in place of the network's own, by name.
         """
         with frozen_statistics(self.network):
-            return self._passes.with_parameters(params or {}, x)
+            return self._pass(partial(self._passes.with_parameters, params or {}), x)
 
     def gradient(self, rows: Tensor) -> dict[str, Tensor]:
-        """d(mean of rows)/dθ by parameter name; `.grad` and the graph behind rows stay usable."""
+        """d(mean of all ranks' rows)/dθ by parameter name; `.grad` and the graph behind rows stay
+        usable."""
         params = {n: p for n, p in self.network.named_parameters() if p.requires_grad}
+        alone = self.team.size == 1
         gradients = torch.autograd.grad(
-            rows.mean(), list(params.values()), retain_graph=True, materialize_grads=True
+            rows.mean() if alone else rows.sum(),
+            list(params.values()),
+            retain_graph=True,
+            materialize_grads=True,
         )
+        if not alone:
+            count = rows.new_tensor(len(rows))
+            self.team.total(*gradients, count)
+            gradients = tuple(gradient / count for gradient in gradients)
         return dict(zip(params, gradients, strict=True))
 
     def draw(self, n: int | None = None, generator: torch.Generator | None = None) -> Batch:
@@ -88,25 +114,67 @@ class Step:
         generator = generator or self.generator("replay")
         n = self.fit.recipe.replay_size if n is None else n
         slots = self.memory.draw(n, generator)
-        return self.batch(self.memory.rows(slots if len(slots) > 1 else slots[:0]), generator)
+        return self.take(self.memory, slots if len(slots) > 1 else slots[:0], generator)
+
+    def take(self, data: Source, index: Tensor, generator: torch.Generator | None) -> Batch:
+        """This rank's part of some rows, augmented as all of them would be; a generator as below.
+
+        What is drawn from generators, and how many rows there are, is the same on all ranks.
+        """
+        if self.team.size == 1:
+            return self.batch(data.rows(index), generator)
+        part = self.team.share(len(index))
+        rows = data.rows(index[part])
+        view = self._stream.transform.sample(len(index), generator, part)
+        mixed = "slot" in rows and data is not self.memory  # what others have, this rank cannot see
+        return self._batch(rows, view, "both" if mixed else _origin(rows), len(index))
+
+    def part(self, batch: Batch) -> slice:
+        """Which rows of the batch, as `gather` puts it together, are this rank's."""
+        return slice(0, len(batch)) if batch.total is None else self.team.share(batch.total)
+
+    def gather(self, batch: Batch, **rows: Tensor) -> dict[str, Tensor]:
+        """The same columns for the batch as it was before it was shared out; without gradient
+        where that takes a message."""
+        return rows if batch.total is None else self.team.gather(rows, batch.total)
+
+    def present(self, batch: Batch, classes: int) -> Tensor:
+        """(classes,) mask of those that the batch has, on any rank."""
+        count = torch.zeros(classes, dtype=torch.int32, device=batch.y.device)
+        count[batch.y] = 1
+        self.team.total(count)
+        return count > 0
 
     def store(self, batch: Batch, **columns: Tensor) -> None:
         """Offer the batch to the memory, once the step has been taken."""
         if self._offer == "once" and self.epoch > 0:
             return
         rows = {"x": batch.raw, "y": batch.y, "task": batch.task, **columns}
-        generator = self.generator("memory")
-        self.after(lambda: self.memory.offer(generator, **rows))
+        self.after(partial(self.memory.offer, self.generator("memory")), of=batch, **rows)
 
-    def after(self, action: Callable[[], Any]) -> None:
-        """Do this once the optimizer has taken the step."""
-        self._after.append(action)
+    def after(self, action: Callable[..., Any], of: Batch | None = None, **rows: Tensor) -> None:
+        """Do this once the optimizer has taken the step, on every rank.
+
+        rows: are handed to the action by name; one for each row of the batch `of`, those of all
+        ranks put together.
+        """
+        if of is None:
+            self._after.append(partial(action, **rows))
+        else:
+            self._after.append(lambda: action(**self.gather(of, **rows)))
+
+    @property
+    def waiting(self) -> int:
+        """How many actions wait for the step to be taken."""
+        return len(self._after)
 
     def finish(self) -> None:
         """The step has been taken."""
+        if self._rows_in_all:
+            average_statistics(self.network, self.team, self._rows / self._rows_in_all)
         for action in self._after:
             action()
-        self._after = []
+        self._after, self._rows, self._rows_in_all = [], 0.0, 0
 
     @property
     def task_of(self) -> Tensor:
@@ -120,11 +188,15 @@ class Step:
     def batch(self, rows: dict[str, Tensor], generator: torch.Generator | None) -> Batch:
         """Stored rows made ready for the network; without a generator, not augmented."""
         view = self._stream.transform.sample(len(rows["y"]), generator)
-        origin = _origin(rows)
+        return self._batch(rows, view, _origin(rows))
+
+    def _batch(
+        self, rows: dict[str, Tensor], view: View, origin: Origin, total: int | None = None
+    ) -> Batch:
         on_device = {n: column.to(self._device, non_blocking=True) for n, column in rows.items()}
         raw, y, task = (on_device.pop(name) for name in ("x", "y", "task"))
         slot = on_device.pop("slot") if "slot" in rows else torch.full_like(y, -1)
-        return Batch(view(raw), raw, y, task, slot, view, on_device, origin)
+        return Batch(view(raw), raw, y, task, slot, view, on_device, origin, total)
 
     def plain_batches(
         self, data: Source, generator: torch.Generator, *, limit: int
@@ -141,20 +213,3 @@ def _origin(rows: Mapping[str, Tensor]) -> Origin:
         return "stream"
     replayed = rows["slot"].numpy() >= 0
     return "memory" if replayed.all() else "both" if replayed.any() else "stream"
-
-
-@contextmanager
-def frozen_statistics(network: nn.Module) -> Iterator[None]:
-    """BatchNorm normalises as it would, but its running statistics do not move."""
-    moving = [
-        module
-        for module in network.modules()
-        if isinstance(module, _BatchNorm) and module.track_running_stats and module.training
-    ]
-    for module in moving:
-        module.track_running_stats = False
-    try:
-        yield
-    finally:
-        for module in moving:
-            module.track_running_stats = True

@@ -10,7 +10,7 @@ from ..config import RunConfig
 from .cases import Case, Request, config_of
 from .study import Plan, Study
 
-NOT_IDENTITY = ("threads", "log_every", "checkpoint_every", "on_nonfinite")
+NOT_IDENTITY = ("devices", "strategy", "threads", "log_every", "checkpoint_every", "on_nonfinite")
 """What two runs may differ in and still be the same run to a study."""
 
 

@@ -1,0 +1,81 @@
+"""What a step costs when several processes share it.
+
+    python benchmarks/devices.py --devices 1 2 --steps 20
+
+An er-ace run with LiDER on ResNet18 of a given width, 32x32 images, batch 64 + 64, one thread per
+process. The time of a step is the median over steps of the second task, on rank 0, which waits for
+the others in every step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from liderlab.experiments.build import Run
+from liderlab.experiments.config import make_config
+from liderlab.experiments.run import run
+from liderlab.training.loop import Event, StepDone
+
+
+class Enough(Exception):
+    """As many steps as were asked for."""
+
+
+def step_seconds(devices: int, steps: int, width: int, strategy: str) -> list[float]:
+    """How long each step of the second task took."""
+    times: list[float] = []
+
+    def listen(work: Run, event: Event) -> None:
+        if isinstance(event, StepDone) and event.task.index == 1:
+            times.append(time.perf_counter())
+            if len(times) > steps:
+                raise Enough
+
+    config: dict[str, Any] = {
+        "benchmark": {"name": "synthetic", "tasks": 2, "classes": 4, "per_class": 128, "side": 32},
+        "method": "er-ace",
+        "regularizers": {"lider": {}},
+        "backbone": {"name": "resnet18", "width": width},
+        "memory": {"size": 200},
+        "training": {"batch_size": 64, "epochs": 1 + (steps + 2) // 4, "lr": 0.01},
+        "devices": devices,
+        "strategy": strategy,
+        "threads": 1,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            run(make_config(config), Path(folder) / "run", listener=listen)
+        except Enough:
+            pass
+    return [after - before for before, after in zip(times, times[1:], strict=False)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--devices", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--width", type=int, default=16)
+    parser.add_argument("--strategy", default="ddp")
+    parser.add_argument("--rounds", type=int, default=2, help="in turns: neighbours come and go")
+    given = parser.parse_args()
+    taken: dict[int, list[float]] = {devices: [] for devices in given.devices}
+    for _ in range(given.rounds):
+        for devices in given.devices:
+            taken[devices] += step_seconds(devices, given.steps, given.width, given.strategy)
+    first = statistics.median(taken[given.devices[0]])
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    for devices, seconds in taken.items():
+        median = statistics.median(seconds)
+        print(
+            f"{devices} x 1 thread: {1000 * median:.0f} ms a step, {first / median:.2f} x as fast"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""The processes that share a run, one device each.
+
+Every rank draws the same rows with the same generators and keeps its part of them (`share`). What
+must not depend on a rank's own part goes through one of the messages below, which all ranks send
+and receive in the same order:
+
+=========== ================================ ======================================================
+message     on                               for
+=========== ================================ ======================================================
+`total`     tensors of the device            gradients, loss terms, counts: their sum, bit for bit
+                                             the same everywhere
+`gather`    rows of a batch, as bytes        what is written into the memory
+`join`      features, with their gradient    LiDER's batch form, synchronised BatchNorm
+`lead`      tensors of the device            rank 0's values for everybody
+`agree`     numbers of the host              stop, save, go on: the largest of them
+=========== ================================ ======================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import prod
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+
+class RankLost(RuntimeError):
+    """Another process of the run has ended, or does not answer."""
+
+
+class OutOfStep(RuntimeError):
+    """The ranks do not do, or do not have, the same any more."""
+
+
+class Team:
+    """`size` ranks, of which this process is one. A team of one sends nothing and copies nothing.
+
+    control: a group for messages between the hosts, where the default one is for devices.
+
+    >>> team = Team()
+    >>> team.share(5), team.agree(0, 1)
+    (slice(0, 5, None), [0, 1])
+    """
+
+    def __init__(self, rank: int = 0, size: int = 1) -> None:
+        self.rank, self.size = rank, size
+        self.control: dist.ProcessGroup | None = None
+
+    def __deepcopy__(self, memo: Any) -> Team:
+        return self  # there is one of it, whatever is copied
+
+    @property
+    def leads(self) -> bool:
+        """Whether this rank writes, and speaks for all."""
+        return self.rank == 0
+
+    def share(self, rows: int, rank: int | None = None) -> slice:
+        """A rank's part of so many rows: one after the other, of nearly equal size.
+
+        At least two where there are any, as BatchNorm cannot normalise a single row; the last ranks
+        have none then.
+
+        >>> [Team(rank, 3).share(5) for rank in range(3)]
+        [slice(0, 2, None), slice(2, 5, None), slice(5, 5, None)]
+        """
+        rank = self.rank if rank is None else rank
+        working = max(1, min(self.size, rows // 2))
+        if rank >= working:
+            return slice(rows, rows)
+        return slice(rows * rank // working, rows * (rank + 1) // working)
+
+    def total(self, *tensors: Tensor) -> None:
+        """Each becomes its sum over the ranks, in place; one message per type."""
+        if self.size == 1:
+            return
+        for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
+            alike = [tensor for tensor in tensors if tensor.dtype == dtype]
+            flat = torch.cat([tensor.flatten() for tensor in alike])
+            with _talking():
+                dist.all_reduce(flat)
+            parts = flat.split([tensor.numel() for tensor in alike])
+            for tensor, part in zip(alike, parts, strict=True):
+                tensor.copy_(part.view_as(tensor))
+
+    def lead(self, *tensors: Tensor) -> None:
+        """Each becomes rank 0's, in place."""
+        if self.size > 1:
+            for tensor in tensors:
+                whole = tensor.contiguous()
+                with _talking():
+                    dist.broadcast(whole, 0)
+                tensor.copy_(whole)
+
+    def gather(self, rows: Mapping[str, Tensor], total: int) -> dict[str, Tensor]:
+        """The rows of all ranks in their order, to the bit; these are the `share` of `total`."""
+        if self.size == 1:
+            return dict(rows)
+        packed = torch.cat([_as_bytes(column) for column in rows.values()], 1)
+        parts = [self.share(total, rank) for rank in range(self.size)]
+        whole = self._collect(packed, [part.stop - part.start for part in parts])
+        widths = [_row_bytes(column) for column in rows.values()]
+        columns = zip(rows.items(), whole.split(widths, 1), strict=True)
+        return {
+            name: part.contiguous().view(column.dtype).reshape(total, *column.shape[1:])
+            for (name, column), part in columns
+        }
+
+    def join(self, rows: Tensor, counts: Sequence[int] | None = None) -> Tensor:
+        """The rows (n, …) of all ranks with gradient: each rank's loss counts for the rows of every
+        other. counts: how many each rank has; None: they tell each other."""
+        if self.size == 1:
+            return rows
+        if counts is None:
+            mine = [0] * self.size
+            mine[self.rank] = len(rows)
+            counts = self.agree(*mine)
+        joined: Tensor = _Join.apply(rows, self, counts)  # type: ignore[no-untyped-call]
+        return joined
+
+    def _collect(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
+        """Rows one rank after the other; all send as many as the one that has most."""
+        most = max(counts)
+        sent = rows.new_zeros(most, *rows.shape[1:])
+        sent[: len(rows)] = rows
+        received = [torch.empty_like(sent) for _ in counts]
+        with _talking():
+            dist.all_gather(received, sent)
+        return torch.cat([part[:count] for part, count in zip(received, counts, strict=True)])
+
+    def agree(self, *numbers: int) -> list[int]:
+        """The largest of each number over the ranks; between the hosts, no device waits."""
+        if self.size == 1:
+            return list(numbers)
+        message = torch.tensor(numbers, dtype=torch.int64)
+        with _talking():
+            dist.all_reduce(message, dist.ReduceOp.MAX, group=self.control)
+        return message.tolist()
+
+    def check_same(self, what: str, digest: int) -> None:
+        """Refuse to go on unless all ranks have the same digest (below 2⁶³)."""
+        largest, smallest = self.agree(digest, -digest)
+        if largest != -smallest:
+            raise OutOfStep(f"{what} is not the same on all ranks")
+
+    def tell(self, word: Any) -> list[Any]:
+        """Everybody's word, in the order of the ranks."""
+        if self.size == 1:
+            return [word]
+        words: list[Any] = [None] * self.size
+        with _talking():
+            dist.all_gather_object(words, word, group=self.control)
+        return words
+
+
+class _Join(torch.autograd.Function):
+    """Rows of all ranks; backwards, the sum of what all ranks ask of mine."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, team: Team, counts: Sequence[int]) -> Tensor:
+        start = sum(counts[: team.rank])
+        ctx.team, ctx.mine = team, slice(start, start + len(rows))
+        return team._collect(rows.contiguous(), counts)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        gradient = gradient.clone(memory_format=torch.contiguous_format)
+        ctx.team.total(gradient)
+        return gradient[ctx.mine], None, None
+
+
+def _row_bytes(column: Tensor) -> int:
+    return prod(column.shape[1:]) * column.element_size()
+
+
+def _as_bytes(column: Tensor) -> Tensor:
+    """(n, …) as (n, bytes of a row), the same bits."""
+    rows = column.detach().contiguous().reshape(len(column), prod(column.shape[1:]))
+    return rows.view(torch.uint8)
+
+
+@contextmanager
+def _talking() -> Iterator[None]:
+    """A message that does not get through: somebody is not there any more."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise RankLost(str(error).splitlines()[0]) from error
