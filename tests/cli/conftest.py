@@ -54,7 +54,11 @@ def parse() -> Callable[[str], Any]:
     def parse(line: str) -> Any:
         words = shlex.split(line)
         assert words[0] == "lider", line
-        length = 2 if isinstance(ROOT.commands.get(words[1]), TyperGroup) else 1
+        first = ROOT.commands.get(words[1])
+        grouped = isinstance(first, TyperGroup)
+        if grouped and first.invoke_without_command and [*words, "-"][2].startswith("-"):
+            return first.make_context(words[1], words[2:])
+        length = 2 if grouped else 1
         name = " ".join(words[1 : 1 + length])
         assert name in COMMANDS, line
         context = COMMANDS[name].make_context(name, words[1 + length :])
