@@ -75,9 +75,10 @@ def test_help_uses_the_room_that_there_is(lider: Lider, monkeypatch: pytest.Monk
 
 def test_help_is_bold_in_a_terminal_unless_no_color(in_terminal: Any) -> None:
     assert "\x1b[1mExamples:\x1b[0m" in in_terminal("show", "--help")[1]
-    code, plain = in_terminal("show", "--help", NO_COLOR="1")
-    assert (code, "\x1b" in plain) == (0, False)
-    assert "\nExamples:\n  lider show runs/x\n" in plain
+    for how in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        code, plain = in_terminal("show", "--help", **how)
+        assert (code, "\x1b" in plain) == (0, False)
+        assert "\nExamples:\n  lider show runs/x\n" in plain
 
 
 def test_exit_codes_are_told_once(lider: Lider, commands: Commands) -> None:

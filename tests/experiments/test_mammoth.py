@@ -45,7 +45,7 @@ def test_the_released_code() -> None:
     assert config.backbone.name == "efficientnet-b2"
     assert config.regularizers["lider"]["beta"] == 0.3
     assert config.regularizers["lider"]["alpha"] == 0.1
-    assert config.pretrained == "tiny.pth"
+    assert config.pretrained == str(Path("tiny.pth").absolute())
 
 
 def test_the_rest() -> None:

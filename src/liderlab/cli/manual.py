@@ -148,4 +148,6 @@ def _epilog(text: str) -> str:
 
 
 def _bold(text: str) -> str:
-    return text if os.environ.get("NO_COLOR") else f"\x1b[1m{text}\x1b[0m"
+    """Where output is no terminal, typer takes it out again."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if plain else f"\x1b[1m{text}\x1b[0m"
