@@ -206,7 +206,8 @@ def apart(team: Team) -> dict[str, str]:
             if team.rank == 1 and what == "memory":
                 loop.memory.data["y"][0] += 1
             if team.rank == 1 and what == "network":
-                next(loop.network.parameters()).data.view(-1)[0] *= 1 + 1e-12
+                weight = next(loop.network.parameters()).data
+                weight[(0,) * weight.dim()] *= 1 + 1e-12
             if what == "decision":
                 spoil(loop, team)
             try:
