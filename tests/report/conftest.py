@@ -64,6 +64,8 @@ class Browser:
         self._session = self.call("Target.attachToTarget", **page)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
+        # a page without a window is not sure to have the focus, and then no element gets it either
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)
 
     def close(self) -> None:
         self._in.close()  # it ends when nobody talks to it any more
