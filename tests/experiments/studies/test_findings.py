@@ -37,10 +37,7 @@ def rows(conducted: Conducted, **where: Any) -> list[dict[str, Any]]:
     return [row for row in found if all(row[key] == value for key, value in where.items())]
 
 
-SLOW = {"efficiency": [pytest.mark.slow]}  # it starts a process for every network
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=SLOW.get(n, [])) for n in STUDIES])
+@pytest.mark.parametrize("name", STUDIES)
 def test_a_study_writes_its_findings(conducted: Study, name: str, tmp_path: Path) -> None:
     study = conducted(name)
     write_study(study, tmp_path)
@@ -146,7 +143,6 @@ def test_curvature_is_that_of_a_minimum(conducted: Study) -> None:
         assert row["largest"] > 0
 
 
-@pytest.mark.slow
 def test_every_network_is_measured(conducted: Study) -> None:
     study = conducted("efficiency")
     assert all(row["megabytes"] > 50 and row["speed"] > 0 for row in study.findings.rows)
