@@ -12,7 +12,7 @@ import torch
 
 from ..errors import unknown
 from ..experiments.run import versions
-from . import contestants
+from . import contestants, tokens
 from .contestants import Action
 from .race import Clock, Ratio, race
 
@@ -113,6 +113,16 @@ MEASURES = {
         _steps("resnet18", 16, 32, "without", "jacobian"),
         [Claim("jacobian", "without")],
         rounds=7,
+    ),
+    "tokens": Measure(
+        "replay step, transformer of 4 blocks of 96 on 64 tokens, batch 64",
+        lambda quick: tokens.replay_steps(4, 8) if quick else tokens.replay_steps(),
+        [
+            Claim("spatial", "without"),
+            Claim("batch", "without"),
+            Claim("jacobian", "without"),
+        ],
+        rounds=11,
     ),
     "curvature": Measure(
         "curvature of 64 rows, small convnet, 8x8",

@@ -24,6 +24,7 @@ NAMES = (
     "efficientnet-b2",
     "fresh",
     "jacobian",
+    "tokens",
     "curvature",
     "herding",
 )
