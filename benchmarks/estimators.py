@@ -11,38 +11,19 @@ from time import process_time
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
 from liderlab import LiDER
 from liderlab.analysis import throughput
 from liderlab.backbones.resnet import resnet18
+from liderlab.bench.tokens import STAGES, Tokens
 
 IMAGES = torch.randn(32, 3, 32, 32, generator=torch.Generator().manual_seed(0))
-LABELS = torch.arange(32) % 10
-
-
-class ViT(nn.Module):
-    """Four encoder layers of width 96 on patches of 4x4."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.patches = nn.Conv2d(3, 96, 4, stride=4)
-        self.place = nn.Parameter(0.02 * torch.randn(1, 64, 96))
-        self.blocks = nn.ModuleList(
-            nn.TransformerEncoderLayer(96, 4, 192, 0.0, "gelu", batch_first=True, norm_first=True)
-            for _ in range(4)
-        )
-        self.head = nn.Linear(96, 10)
-
-    def forward(self, x: Tensor) -> Tensor:
-        tokens = self.patches(x).flatten(2).mT + self.place
-        for block in self.blocks:
-            tokens = block(tokens)
-        return self.head(tokens.mean(1))
+LABELS = torch.arange(32) % 4
 
 
 def seconds_per_step(model: nn.Module, options: dict[str, object] | None) -> float:
-    stages = None if hasattr(model, "taps") else ["patches", *(f"blocks.{i}" for i in range(4))]
+    stages = None if hasattr(model, "taps") else STAGES
     lider = LiDER(model, stages, 0.01, 0.01, **options) if options is not None else None
     groups = [] if lider is None else lider.param_groups()
     optimizer = torch.optim.SGD([{"params": model.parameters()}, *groups], lr=1e-3)
@@ -79,7 +60,7 @@ def main() -> None:
     plain: dict[int, float] = {}
     for name, options in chosen.items():
         cells = []
-        for column, model in enumerate((resnet18(10, (3, 32, 32), width=16), ViT())):
+        for column, model in enumerate((resnet18(10, (3, 32, 32), width=16), Tokens(side=32))):
             seconds = seconds_per_step(model, options)
             plain.setdefault(column, seconds)
             cells.append(f"{1000 * seconds:.0f} ms ({seconds / plain[column]:.1f}x)")

@@ -18,6 +18,7 @@ FORMS: dict[str, dict[str, Any] | None] = {
     "jacobian": {"estimator": "jacobian"},
 }
 PATCH, WIDTH, BLOCKS = 4, 96, 4
+STAGES = ["patches", *(f"blocks.{i}" for i in range(BLOCKS))]
 
 
 class Tokens(nn.Module):
@@ -49,8 +50,7 @@ def replay_steps(rows: int = 64, side: int = 32) -> dict[str, Action]:
 def _step(options: dict[str, Any] | None, rows: int, side: int) -> Action:
     network = Tokens(side)
     x, y = torch.rand(rows, 3, side, side), torch.arange(rows) % CLASSES
-    stages = ["patches", *(f"blocks.{i}" for i in range(BLOCKS))]
-    lider = None if options is None else LiDER(network, stages, 0.01, 0.01, **options)
+    lider = None if options is None else LiDER(network, STAGES, 0.01, 0.01, **options)
     groups = [] if lider is None else lider.param_groups()
     optimizer = torch.optim.SGD([{"params": network.parameters()}, *groups], lr=0.001)
 

@@ -24,6 +24,7 @@ from . import (
     study,
     sweep,
     tools,
+    verify_resume,
     watch,
 )
 from .manual import AROUND, Command, Group
@@ -65,7 +66,20 @@ def _top(
         raise typer.Exit
 
 
-PARTS = (demo, looking, running, pretrain, report, watch, tools, sweep, search, study, bench)
+PARTS = (
+    demo,
+    looking,
+    running,
+    verify_resume,
+    pretrain,
+    report,
+    watch,
+    tools,
+    sweep,
+    search,
+    study,
+    bench,
+)
 GROUPS = {"data": data, "ledger": ledger}
 for part in (*PARTS, *GROUPS.values()):
     for command in part.app.registered_commands:

@@ -13,8 +13,8 @@ from ..errors import RunFailed
 from ..experiments.interrupt import Stopped
 from . import complete
 from .manual import TRAIN, examples
-from .running import assigned, train
 from .shared import DeviceOption, SetOption, given, new_console, this_command
+from .training import assigned, train
 
 app = typer.Typer()
 

@@ -1,24 +1,17 @@
-"""Commands that train: run, resume, verify-resume."""
+"""Commands that train: run, resume."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import UserError, unknown
 from . import complete
 from .manual import TRAIN, examples
-from .shared import RunArgument, given, new_console
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..experiments.build import Run
-    from ..experiments.config import RunConfig
-    from ..experiments.run import Existing
+from .shared import RunArgument, given
+from .training import assigned, train
 
 app = typer.Typer()
 WHAT, LIDER, NETWORK, TRAINING, MACHINE, FILES = (
@@ -425,79 +418,6 @@ def run(
     train(complete, out, "replace" if force else "resume" if resume else None)
 
 
-def assigned(texts: list[str] | None) -> dict[str, Any]:
-    """The values that --set gives."""
-    from ..experiments.config import merge, parse_assignment
-
-    assigned: dict[str, Any] = {}
-    for text in texts or []:
-        assigned = merge(assigned, parse_assignment(text))
-    return assigned
-
-
-def ask_about(out: Path) -> Existing:
-    """What to do about an unfinished run, if nobody said."""
-    from ..experiments.folder import RunFolder
-
-    folder = RunFolder(out)
-    if not folder.begun or folder.finished:
-        return "refuse"
-    if sys.stdin.isatty() and typer.confirm(f"{out} holds an unfinished run: resume it?"):
-        return "resume"
-    raise UserError(
-        f"{out} holds an unfinished run: --resume to go on with it, --force to start again"
-    )
-
-
-def train(config: RunConfig, out: Path, existing: Existing | None) -> bool:
-    """Run, show how far it is, and print what came out.
-
-    existing: None asks, if need be. Returns whether this process leads the run, if several share
-    it: the others say nothing and write nothing.
-    """
-    from ..experiments.accuracy_figure import leave_figure
-    from ..experiments.place import find_place
-
-    leads = find_place(config.devices).leads
-    existing = existing or (ask_about(out) if leads else "refuse")
-    from ..experiments.run import run as execute
-    from ..report.progress import ProgressDisplay
-    from ..report.tables import duration, metrics, remarks
-
-    if not leads:
-        execute(config, out, existing=existing)
-        return False
-    console, progress = new_console(), new_console(stderr=True)
-    started: list[Run] = []
-
-    def on_start(work: Run) -> None:
-        started.append(work)
-        for line in _settled(work):
-            progress.print(line, soft_wrap=not progress.is_terminal, highlight=False)
-
-    with ProgressDisplay(progress) as display:
-        result = execute(config, out, existing=existing, listener=display, on_start=on_start)
-    leave_figure(result, out)
-    console.print(metrics(result))
-    for remark in remarks(result):
-        console.print(remark, soft_wrap=True, highlight=False)
-    done = f"wrote {out} in {duration(result)}"
-    if not started:
-        done = f"{out} had finished already: nothing was done"
-    console.print(done, soft_wrap=True, highlight=False)
-    return True
-
-
-def _settled(work: Run) -> Iterator[str]:
-    """Which stages are regularised, whether they were named or found."""
-    from ..experiments.run import resolved
-
-    for name, found in resolved(work).items():
-        left_out = ", ".join(found["left_out"])
-        rest = f"; nothing to regularise in {left_out}" if left_out else ""
-        yield f"{name} regularises {' → '.join(found['chain'])}{rest}"
-
-
 @app.command(
     rich_help_panel=TRAIN,
     epilog=examples("lider resume runs/x", "lider resume runs/x --on-nonfinite skip"),
@@ -565,54 +485,6 @@ def resume(
     if changes:
         config = make_config(config.model_dump(mode="json"), changes)
     train(config, run, "resume")
-
-
-@app.command(
-    rich_help_panel=TRAIN,
-    epilog=examples(
-        "lider verify-resume --method er-ace --lider --kills 5",
-        "lider verify-resume --benchmark synthetic --kills 2 --keep proof",
-    ),
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-)
-def verify_resume(
-    context: typer.Context,
-    kills: Annotated[int, typer.Option(min=1, help="How often to kill the run.")] = 5,
-    keep: Annotated[
-        Path | None,
-        typer.Option(
-            help="Keep the runs in this (new) folder.", metavar="FOLDER", show_default="no"
-        ),
-    ] = None,
-) -> None:
-    """Prove that a run survives SIGKILL at any moment, to the bit.
-
-    Takes all options of lider run but --out, --force and --resume. Reads what such a run reads;
-    writes two runs into a temporary folder, or --keep: one undisturbed, one that is killed and
-    resumed, and compares everything. Exit code 0: no difference; 1: there is one.
-    """
-    for option in ("--out", "--force", "--resume"):
-        if any(word.partition("=")[0] == option for word in context.args):
-            raise UserError(
-                f"verify-resume makes folders of its own and takes no {option}: leave it out, or "
-                "keep the runs with --keep FOLDER"
-            )
-    import tempfile
-
-    from ..experiments.verify import verify_resume as verify
-
-    if keep is not None and keep.exists():
-        raise UserError(f"{keep} exists: choose another folder for --keep")
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = keep or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        verdict = verify(context.args, kills, folder, lambda text: print(text, flush=True))
-    for difference in verdict.differences[:20]:
-        print(f"differs: {difference}")
-    same = "nothing differs" if not verdict.differences else f"{len(verdict.differences)} differ"
-    print(f"{verdict.kills} kills in {verdict.runs} run(s), weights to metrics compared: {same}")
-    if verdict.differences:
-        raise typer.Exit(1)
 
 
 def _class_order(text: str | None) -> Any:

@@ -10,7 +10,6 @@ import typer
 from ..errors import unknown
 from . import complete
 from .manual import MANY, examples
-from .running import assigned
 from .shared import (
     JsonOption,
     SetOption,
@@ -20,6 +19,7 @@ from .shared import (
     this_command,
 )
 from .sweep import AddressOption, EngineOption, SlurmOption, WorkersOption
+from .training import assigned
 
 app = typer.Typer()
 
