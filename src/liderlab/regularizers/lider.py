@@ -221,11 +221,10 @@ class LiDER(Regularizer):
                 continue
             if self.targets is None:
                 self.attach(self._network, x)
-            for part in x.split(64) if self.estimator == "jacobian" else [x]:  # its graph is large
-                features = self._look(part)
-                if not self._checked:
-                    self._check_maps(features, named=True)
-                total = total.to(device) + self._estimate(features).mean(0) * len(part)
+            # Where samples stand alone: in parts, whose maps stay in the processor's cache.
+            parts = [x] if self.estimator == "batch" else x.split(64)
+            constants = torch.cat([self._constants_of(part) for part in parts])
+            total = total.to(device) + constants.mean(0) * len(x)
             count += len(x)
             if max_samples - count < self._least:
                 break
@@ -233,6 +232,13 @@ class LiDER(Regularizer):
             least = self._least
             raise UserError(f"Expected batches of at least {least} samples, but there was none.")
         self._set_targets(total / count)
+
+    def _constants_of(self, x: Tensor) -> Tensor:
+        """λ (n, K) of a batch that nobody watches, by a pass of its own."""
+        features = self._look(x)
+        if not self._checked:
+            self._check_maps(features, named=True)
+        return self._estimate(features)
 
     def _set_targets(self, constants: Tensor) -> None:
         assert self.targets is not None
@@ -283,11 +289,7 @@ class LiDER(Regularizer):
                 dtype = torch.promote_types(heard.dtype, torch.float32)
                 self._watched.append(heard.new_zeros(0, len(self.chain) - 1, dtype=dtype))
             return
-        if local:
-            features = self._look(features[INPUT])
-            if not self._checked:
-                self._check_maps(features, named=True)
-        constants = self._estimate(features)
+        constants = self._constants_of(features[INPUT]) if local else self._estimate(features)
         self.constants = constants.detach().mean(0)
         if not self._is_calibrated:
             self._set_targets(self.constants)
