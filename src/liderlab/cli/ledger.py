@@ -134,7 +134,9 @@ def measure(
     workers: Annotated[int, typer.Option(min=1, help="Runs at a time, each with one thread.")] = 1,
     group: Annotated[
         list[str] | None,
-        typer.Option(help="methods, ablations or single-epoch, repeatable; by default all."),
+        typer.Option(
+            help="methods, ablations, single-epoch or stronger; repeatable; default: all."
+        ),
     ] = None,
     seeds: Annotated[
         int | None, typer.Option(min=1, help="How many seeds; by default 3, single-epoch 1.")

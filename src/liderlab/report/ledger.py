@@ -123,10 +123,10 @@ def _measured(ledger: Tree) -> list[str]:
     return parts
 
 
-def _order(row: Tree) -> tuple[int, int, str]:
+def _order(row: Tree) -> tuple[int, int, str, float]:
     methods, additions = list(METHOD_NAMES), list(LABELS)
     place = methods.index(row["method"]), additions.index(row["addition"])
-    return *place, row["estimator"] or ""
+    return *place, row["estimator"] or "", row["alpha"] or 0.0
 
 
 def _scale(rows: Sequence[Tree]) -> str:
@@ -174,6 +174,10 @@ def _analyses(ledger: Tree) -> list[str]:
             found = (
                 f"AUC {_number(row['auc'], 3)}, {row['in_memory']} of {row['samples']} in memory"
             )
+        elif row["analysis"] == "lipschitz-vs-buffer":
+            stages = row["constants"]["constants"].items()
+            found = ", ".join(f"{stage} {_number(value, 3)}" for stage, value in stages)
+            found = f"λ on the memory: {found}; mean {_number(row['constants']['mean'], 3)}"
         else:
             found = ", ".join(
                 f"{'rehearsed' if group == 'memory' else 'not rehearsed'} {_number(areas[-1], 1)} %"
@@ -182,7 +186,7 @@ def _analyses(ledger: Tree) -> list[str]:
             found = f"area kept after the last task: {found}"
         lines.append([row["label"], row["analysis"], found, row["record"]])
     return [
-        "### Two looks into one pair of runs\n",
+        "### Three looks into one pair of runs\n",
         _markdown(["run", "analysis", "found", "record"], lines),
     ]
 

@@ -72,7 +72,7 @@ def record() -> Callable[..., Record]:
     return make
 
 
-PAIR = campaign(["single-epoch"], scale="smoke")
+PAIR = campaign(["single-epoch"], scale="smoke")[:2]
 
 
 @pytest.fixture(scope="session")

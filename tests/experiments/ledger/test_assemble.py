@@ -124,6 +124,23 @@ def test_ablations_stand_beside_lider_as_it_is(record) -> None:
     assert ledger["totals"]["seconds_cpu"] == 300
 
 
+def test_other_weights_are_compared_and_fill_no_cell_of_the_paper(record) -> None:
+    stronger = replace(LIDER, alpha=1.25, beta=3.75)
+    runs = [
+        *seeded(record, ALONE, [20.0, 21.0]),
+        *seeded(record, LIDER, [21.0, 23.0]),
+        *seeded(record, stronger, [24.0, 28.0]),
+    ]
+    ledger = assemble(runs)
+    (row,) = ledger["comparisons"]
+    assert (row["comparison"], row["faa"]["mean"]) == ("both weights 12.5 times as large", 4.0)
+    cells = all_cells(ledger)
+    assert cells["faa/cifar100/500/er-ace+lider"]["ours"]["mean"] == 22.0
+    own = cells["ours/cifar100/500/er-ace+lider-a1.25-b3.75/controlled/faa"]
+    assert own["gain"]["mean"] == 5.5  # over the method alone
+    assert ledger["measured"][-1]["label"] == "ER-ACE + LiDER (α 1.25, β 3.75) (controlled)"
+
+
 def test_runs_of_another_size_are_another_configuration(record) -> None:
     changed = record(replace(ALONE, seed=1), 30.0)
     config = {**changed.config, "training": {**changed.config["training"], "epochs": 5}}

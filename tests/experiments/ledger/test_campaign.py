@@ -38,7 +38,9 @@ def test_the_campaign_asks_what_the_issue_asks() -> None:
     }
     assert changed == {("lider-fixed", None), ("lider-stream", None), ("lider", "batch")}
     online = campaign(["single-epoch"])
-    assert [(i.case.setting, i.scale) for i in online] == [("cifar100-online", "paper")] * 2
+    assert [(i.case.setting, i.scale) for i in online] == [("cifar100-online", "paper")] * 3
+    stronger = {(i.case.alpha, i.case.beta) for i in campaign(["stronger"])}
+    assert stronger == {(1.25, pytest.approx(3.75))}
     assert sum(followed(item.case) for item in campaign()) == 2  # what the analyses look at
 
 

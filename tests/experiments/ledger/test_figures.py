@@ -39,11 +39,19 @@ SURFACE = {
     "tasks": [0, 1],
     "areas": {"memory": [90.0, 80.0], "others": [85.0, 60.0]},
 }
+CONSTANTS = {
+    "scale": "cpu",
+    "constants": {"constants": {"layer1": 0.5, "layer2": 0.7}, "mean": 0.6},
+}
 
 
 @pytest.fixture
 def records(record):
-    analyses = {"guessing-game": GAME, "decision-surface": SURFACE | {"samples": {"memory": 5}}}
+    analyses = {
+        "guessing-game": GAME,
+        "decision-surface": SURFACE | {"samples": {"memory": 5}},
+        "lipschitz-vs-buffer": CONSTANTS,
+    }
     runs = [record(replace(ALONE, seed=s), v) for s, v in enumerate((20.0, 22.0))]
     runs += [record(replace(LIDER, seed=s), v, curves=CURVES) for s, v in enumerate((21.0, 25.0))]
     runs[0] = runs[0].model_copy(update={"analyses": analyses})
@@ -91,6 +99,7 @@ def test_all_of_them_are_small_and_on_the_page(records) -> None:
         assert Image.open(io.BytesIO(data)).width > 400
     assert "AUC 0.700, 5 of 50 in memory" in page
     assert "rehearsed 80.0 %, not rehearsed 60.0 %" in page
+    assert "λ on the memory: layer1 0.500, layer2 0.700; mean 0.600" in page
     assert "| Joint | 60.00 (1) | – | – | – | – | 73.29, – | 20.0 |" in page
 
 

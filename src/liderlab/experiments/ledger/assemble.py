@@ -40,6 +40,7 @@ COMPARED = {
     "fixed": "fixed against learned targets",
     "batch": "batch against spatial estimator",
     "stream": "on the stream against on replayed samples",
+    "weights": "both weights 12.5 times as large",
 }
 
 
@@ -127,6 +128,8 @@ def _own(group: Measured, groups: Sequence[Measured]) -> list[Tree]:
         "method": group.case.method,
         "addition": group.case.addition,
         "estimator": group.case.estimator,
+        "alpha": group.case.alpha,
+        "beta": group.case.beta,
         "column": group.case.column,
     }
     rows = []
@@ -198,7 +201,7 @@ def _gain(group: Measured, groups: Sequence[Measured], metric: str) -> Tree | No
     """Over the method alone, at the same scale."""
     if not group.case.addition:
         return None
-    alone = replace(group.case, addition="", column="tuned", estimator=None)
+    alone = replace(group.case.as_usual, addition="", column="tuned")
     return _difference(group, _at_same_scale(alone, group, groups), metric)
 
 
@@ -206,7 +209,9 @@ def _comparison(group: Measured, groups: Sequence[Measured]) -> Tree | None:
     """An ablation, against LiDER as it is."""
     case = group.case
     kind = case.estimator or case.addition.partition("-")[2]
-    usual = _at_same_scale(replace(case, addition="lider", estimator=None), group, groups)
+    if case.alpha is not None:
+        kind = "weights"
+    usual = _at_same_scale(replace(case.as_usual, addition="lider"), group, groups)
     if kind not in COMPARED or usual is None:
         return None
     return {
@@ -256,11 +261,9 @@ def _configuration(group: Measured, groups: Sequence[Measured]) -> Tree:
     """A line of the table of what was measured."""
     first = group.records[0]
     gaps = [record.gap for record in group.records if record.gap is not None]
-    plain = replace(group.case, column="tuned", estimator=None)
+    plain = replace(group.case, column="tuned")
     printed = {
-        cell.metric: cell.value
-        for cell in reversed(paper.cells())
-        if case_of(cell) == plain and group.case.estimator is None
+        cell.metric: cell.value for cell in reversed(paper.cells()) if case_of(cell) == plain
     }
     return {
         "label": group.case.label,
@@ -269,6 +272,8 @@ def _configuration(group: Measured, groups: Sequence[Measured]) -> Tree:
         "method": group.case.method,
         "addition": group.case.addition,
         "estimator": group.case.estimator,
+        "alpha": group.case.alpha,
+        "beta": group.case.beta,
         "column": group.case.column,
         "scale": group.scale,
         "status": status_of(first),

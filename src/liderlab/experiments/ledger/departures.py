@@ -30,6 +30,8 @@ WORDS = {
     "method.alpha": "the method's α",
     "method.beta": "the method's β",
     "regularizers.lider.estimator": "estimator",
+    "regularizers.lider.alpha": "LiDER's α",
+    "regularizers.lider.beta": "LiDER's β",
 }
 Departures = dict[str, dict[str, Any]]
 """By dotted name: {"from": the paper's value, "to": ours}; None: all of them, or none."""
@@ -37,8 +39,7 @@ Departures = dict[str, dict[str, Any]]
 
 def departures(record: Record) -> Departures:
     """What the scale changed, and in what else the run is not the paper's row for its case."""
-    tuned = replace(record.case, column="tuned", estimator=None)
-    row = flat(preset_of(tuned).config)
+    row = flat(preset_of(replace(record.case, column="tuned")).config)
     row["memory.size"] = record.case.buffer if record.case.buffer else row.get("memory.size")
     ours = flat(record.config)
     changes = (record.config.get("scale") or {}).get("changes") or {}
@@ -75,4 +76,4 @@ def _value(value: Any) -> str:
 
 def is_exact(case: Case) -> bool:
     """Whether its values are those that the paper prints, whatever its scale."""
-    return case.column == "tuned" and case.estimator is None
+    return case.column == "tuned" and case == case.as_usual

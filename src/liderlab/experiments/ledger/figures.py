@@ -117,7 +117,7 @@ def _main(records: Sequence[Record]) -> dict[tuple[str, str], Measured]:
     found: dict[tuple[str, str], Measured] = {}
     for group in measured(records):
         case = group.case
-        if case.setting == SETTING and not case.estimator and case.buffer in (None, BUFFER):
+        if case.setting == SETTING and case == case.as_usual and case.buffer in (None, BUFFER):
             key = (case.method, case.addition)
             if case.addition in SERIES and (key not in found or case.column == "controlled"):
                 found[key] = group

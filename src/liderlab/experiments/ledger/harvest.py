@@ -29,6 +29,7 @@ DIGITS = 4  # of a percentage: more than the test images can tell
 KEPT = {
     "guessing-game": ("auc", "in_memory", "samples", "false_positive_rate", "true_positive_rate"),
     "decision-surface": ("tasks", "areas", "samples"),
+    "lipschitz-vs-buffer": ("constants",),
 }
 
 

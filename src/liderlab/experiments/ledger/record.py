@@ -124,9 +124,16 @@ def variant(case: Case) -> str:
 
     >>> variant(Case("cifar100", 500, "er-ace", "lider", estimator="batch"))
     'er-ace+lider-batch'
+    >>> variant(Case("cifar100", 500, "er-ace", "lider", alpha=1.25, beta=0.1))
+    'er-ace+lider-a1.25-b0.1'
     """
-    added = f"+{case.addition}" if case.addition else ""
-    return case.method + added + (f"-{case.estimator}" if case.estimator else "")
+    own = {"": case.estimator, "a": case.alpha, "b": case.beta}
+    words = [f"{name}{_plain(value)}" for name, value in own.items() if value is not None]
+    return "-".join([case.method + (f"+{case.addition}" if case.addition else ""), *words])
+
+
+def _plain(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def read_record(text: str, place: str) -> Record:

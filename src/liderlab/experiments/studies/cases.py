@@ -107,7 +107,15 @@ class Case:
         """
         method = METHOD_NAMES.get(self.method, self.method) + LABELS[self.addition]
         estimator = f" ({self.estimator} estimator)" if self.estimator else ""
-        return method + estimator + (" (controlled)" if self.column == "controlled" else "")
+        weights = {"α": self.alpha, "β": self.beta}
+        own = ", ".join(f"{name} {value:g}" for name, value in weights.items() if value is not None)
+        column = " (controlled)" if self.column == "controlled" else ""
+        return method + estimator + (f" ({own})" if own else "") + column
+
+    @property
+    def as_usual(self) -> Case:
+        """With the estimator and the weights of its preset."""
+        return replace(self, estimator=None, alpha=None, beta=None)
 
     @property
     def unseeded(self) -> Case:
