@@ -58,6 +58,12 @@ class Measured:
         return {seed: value for seed, value in found.items() if value is not None}
 
     @property
+    def about(self) -> Tree:
+        """What the configuration is, in words of the paper."""
+        names = ("setting", "buffer", "method", "addition", "estimator", "alpha", "beta", "column")
+        return {name: getattr(self.case, name) for name in names}
+
+    @property
     def departs(self) -> Tree:
         return departures(self.records[0])
 
@@ -122,16 +128,7 @@ def _own(group: Measured, groups: Sequence[Measured]) -> list[Tree]:
     """Both metrics of a configuration that the paper prints no number for."""
     if is_exact(group.case) and _is_printed(group.case):
         return []
-    about = {
-        "setting": group.case.setting,
-        "buffer": group.case.buffer,
-        "method": group.case.method,
-        "addition": group.case.addition,
-        "estimator": group.case.estimator,
-        "alpha": group.case.alpha,
-        "beta": group.case.beta,
-        "column": group.case.column,
-    }
+    about = group.about
     rows = []
     for metric in METRICS:
         name = cell_name(OURS, group.case, metric)
@@ -267,14 +264,7 @@ def _configuration(group: Measured, groups: Sequence[Measured]) -> Tree:
     }
     return {
         "label": group.case.label,
-        "setting": group.case.setting,
-        "buffer": group.case.buffer,
-        "method": group.case.method,
-        "addition": group.case.addition,
-        "estimator": group.case.estimator,
-        "alpha": group.case.alpha,
-        "beta": group.case.beta,
-        "column": group.case.column,
+        **group.about,
         "scale": group.scale,
         "status": status_of(first),
         "departs": group.departs,
