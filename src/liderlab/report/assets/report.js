@@ -587,7 +587,7 @@ function forgettingCard(matrix) {
   const x = range(matrix.length).map((t) => t + 1).slice(1);
   const y = x.map((t) => { const v = range(t - 1).map((i) => forgotten(t - 1, i)); return v.some((w) => w === null) ? null : mean(v); });
   return card(h("span", {}, term("Forgetting", "forgetting"), " of each task at the end, and its mean on the way"), {}, bars(end.map((_, i) => `task ${i + 1}`), end, "Forgetting at the end, points of accuracy"),
-    lineChart([{ name: "mean forgetting", x, y, colour: "var(--bad)" }], { title: "Mean forgetting after each task", xLabel: "after task", whole: true, height: 150, percent: true }));
+    lineChart([{ name: "mean forgetting", x, y, colour: "var(--bad)" }], { title: "Mean forgetting after each task", xLabel: "after task", atMost: 100, whole: true, height: 150, percent: true }));
 }
 
 function gapCard(data) {
