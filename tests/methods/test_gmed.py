@@ -12,6 +12,7 @@ from torch import Tensor
 
 from liderlab.methods.gmed import GMED
 from liderlab.training.loop import Loop
+from liderlab.types import Recipe
 
 DOUBLE = torch.float64
 LR = 0.5
@@ -179,3 +180,26 @@ def test_without_a_step_to_go_it_is_experience_replay(build: Callable[..., Loop]
 def test_what_makes_no_sense_is_refused(option: str, value: float) -> None:
     with pytest.raises(ValueError, match="Expected"):
         GMED(**{option: value})
+
+
+def test_dropout_does_not_pass_for_interference(build: Callable[..., Loop]) -> None:
+    """Both passes drop out the same units: where the step ahead is nothing, so is the edit."""
+    moved: dict[float, float] = {}
+    for lr in (1e-9, 0.1):
+        loop = build("gmed", {"ssgd": {"dropout": 0.3}}, options={"beta": 0.0}, epochs=1)
+        method = loop.method
+        assert isinstance(method, GMED)
+        found: list[float] = []
+        edit = method.edited
+
+        def edited(replay: Any, stream: Tensor, step: Any, edit=edit, found=found) -> Tensor:
+            new = edit(replay, stream, step)
+            found.append(float((new - replay.raw).abs().mean()))
+            return new
+
+        method.edited = edited  # type: ignore[method-assign]
+        loop._recipe = Recipe(lr=lr, batch_size=8, replay_size=8)
+        for _ in loop:
+            pass
+        moved[lr] = max(found)
+    assert moved[1e-9] < 1e-3 * moved[0.1]

@@ -12,6 +12,7 @@ from torch import Tensor
 from liderlab.functional.losses import head_margin, implant_logits, simplex_vertices
 from liderlab.methods.x_der_rpc import XDER, Simplex
 from liderlab.training.loop import Loop, StepDone
+from liderlab.types import Recipe
 
 DOUBLE = torch.float64
 
@@ -270,4 +271,17 @@ def test_a_memory_too_small_for_all_classes_will_do(
     for _ in loop:
         pass
     assert len(loop.memory) == 2
+    assert loop.memory.data["logits"].isfinite().all()
+
+
+@pytest.mark.parametrize(("size", "replay"), [(1, 8), (3, 8), (5, 2), (9, 2)])
+def test_no_pass_at_the_end_of_a_task_has_a_single_row(
+    size: int, replay: int, build: Callable[..., Loop]
+) -> None:
+    """On maps of one position BatchNorm could not train on it."""
+    recipe = Recipe(lr=0.1, batch_size=8, replay_size=replay)
+    loop = build("x-der-rpc", size=size, recipe=recipe, epochs=1, backbone="resnet18", width=4)
+    for _ in loop:
+        pass
+    assert len(loop.memory) == size
     assert loop.memory.data["logits"].isfinite().all()

@@ -8,6 +8,7 @@ import re
 from contextlib import nullcontext
 from itertools import pairwise
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,9 @@ from liderlab.backbones.convnet import ConvNet
 from liderlab.backbones.mlp import MLP
 from liderlab.backbones.network import Network
 from liderlab.backbones.resnet import resnet18
+from liderlab.errors import UserError
 from liderlab.functional.lipschitz import batch_lipschitz, spatial_lipschitz
+from liderlab.regularizers import lider as lider_module
 from liderlab.training.team import Team
 
 STAGES = ["1", "3"]
@@ -843,3 +846,42 @@ def test_a_run_learns_the_targets(build, draw):
     start = lider.targets.detach().clone()
     assert {"lider/c_lip", "lider/0_lip"} <= set(next(events).terms)
     assert not torch.equal(lider.targets, start)
+
+
+@pytest.mark.parametrize("changed", [{"on": "stream"}, {"rows": "past"}])
+def test_fresh_draws_hear_all_of_the_memory_or_are_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="draw='fresh' draws from the memory"):
+        LiDER(draw="fresh", **changed)
+
+
+def test_a_state_for_unknown_stages_is_one_sentence() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3, stride=2))
+    saved = LiDER(model)
+    saved.calibrate([torch.rand(4, 3, 8, 8)])
+    for holder in (LiDER(model), nn.ModuleList([LiDER(model)])):
+        inside = isinstance(holder, nn.ModuleList)
+        state = {f"0.{k}" if inside else k: v for k, v in saved.state_dict().items()}
+        with pytest.raises(UserError, match="know the stages before a state is loaded"):
+            holder.load_state_dict(state)
+    known = LiDER()
+    known.attach(model, torch.rand(2, 3, 8, 8))
+    known.load_state_dict(saved.state_dict())
+    assert torch.equal(known.targets, saved.targets)
+
+
+def test_only_the_host_looks_whether_the_iteration_may_end(monkeypatch) -> None:
+    """Elsewhere every look would wait for the device."""
+    seen: list[float] = []
+
+    def estimate(before: Tensor, after: Tensor, *, tol: float, **_: Any) -> Tensor:
+        seen.append(tol)
+        return torch.zeros(len(before))
+
+    monkeypatch.setitem(lider_module.ESTIMATORS, "spatial", estimate)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3, stride=2))
+    made = LiDER(model, stages=["0", "2"], tol=1e-3)
+    for device, expected in (("cpu", 1e-3), ("meta", 0.0)):
+        maps = {name: torch.zeros(2, 3, 8, 8, device=device) for name in made.chain}
+        made._estimate(maps)
+        assert seen == [expected] * 2
+        seen.clear()

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from liderlab.errors import RunFailed
 from liderlab.regularizers.consolidation import TaskRows
 from liderlab.regularizers.oewc import OEWC
 from liderlab.training.loop import Loop, StepDone
@@ -240,3 +241,14 @@ def test_a_penalty_too_stiff_for_the_learning_rate_is_pointed_out(
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         OEWC(**options)
+
+
+@pytest.mark.parametrize("name", ["oewc", "olap"])
+def test_a_network_that_has_diverged_is_one_sentence(name: str, build) -> None:
+    loop = build("er", {name: {}}, epochs=1)
+    for parameter in loop.network.parameters():
+        parameter.data.fill_(torch.inf)
+    loop._learner.step = lambda terms: terms  # nothing stops it before the task ends
+    with pytest.raises(RunFailed, match=f"after task 1 .* not finite, and {name} cannot"):
+        for _ in loop:
+            pass

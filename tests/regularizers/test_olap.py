@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from liderlab.functional.curvature import kronecker_factors, kronecker_layers, weight_matrix
@@ -252,3 +253,16 @@ def test_networks_without_layers_are_refused() -> None:
     with pytest.raises(ValueError, match="gamma ≥ 0 and ≤ 1"):
         OLAP(gamma=-0.1)
     OEWC().attach(nn.BatchNorm2d(3))  # a diagonal has no such needs
+
+
+def test_layers_that_do_more_than_their_class_are_held_by_the_diagonal() -> None:
+    """An attention's `out_proj` never runs itself; a convolution may pad in its own way."""
+
+    class Padded(nn.Conv2d):
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(F.pad(x, (0, 1, 0, 1)))
+
+    network = nn.ModuleDict(
+        {"a": nn.MultiheadAttention(4, 2), "b": Padded(3, 4, 2), "c": nn.Linear(4, 2)}
+    )
+    assert list(kronecker_layers(network)) == ["c"]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from liderlab.regularizers.base import Regularizer
-from liderlab.training.learner import Learner
+from liderlab.training.learner import Learner, NotFinite
 from liderlab.types import MultiStep, Recipe
 
 
@@ -167,3 +167,28 @@ def test_skipped_steps_are_told_without_burying_the_rest(
         ("loss term 'loss'", n) for n in (1, 2, 4, 8)
     ]
     assert network.w.item() == 1.0
+
+
+def test_a_step_left_out_in_float16_does_not_stop_the_next() -> None:
+    network = Weights(1.0).float()
+    made = Learner(network, nn.Module(), [], "skip", scale=True)
+    made.start(Recipe(lr=0.1))
+    made.step({"loss": network.w.sum() * float("nan")})
+    assert made.left_out
+    made.step({"loss": network.w.sum()})
+    assert not made.left_out
+    assert network.w.item() == pytest.approx(0.9)
+
+
+def test_an_overscaled_step_is_no_reason_to_stop_when_it_is_looked_at_later() -> None:
+    network = Weights(1.0).float()
+    made = Learner(network, nn.Module(), [], scale=True, look_every=10)
+    made.start(Recipe(lr=0.1))
+    made.step({"loss": network.w.sum() * 1e36})  # finite, but not 65,536 times as large
+    made.check()
+    assert network.w.item() == 1.0
+    plain = Learner(network, nn.Module(), [], look_every=10)
+    plain.start(Recipe(lr=0.1))
+    plain.step({"loss": network.w.sum() * float("inf")})
+    with pytest.raises(NotFinite):
+        plain.check()

@@ -324,3 +324,25 @@ def test_evaluation_can_wait_for_the_last_task(build: Build) -> None:
         assert summary["faa"] == every.evaluation.summary()[setting]["faa"]
     assert all(seconds > 0 for seconds in every.evaluating)
     assert [seconds > 0 for seconds in last.evaluating] == [False, False, True]
+
+
+@pytest.mark.parametrize("method", ["der++", "x-der-rpc", "gmed"])
+def test_a_step_that_is_left_out_leaves_nothing_behind(method: str, build: Build) -> None:
+    """Neither in the memory nor in BatchNorm's statistics."""
+    loop = build(method, on_nonfinite="skip")
+    wrong = 14  # in the second task, where all of them replay
+    first = dict(loop.network.named_modules())["backbone.block1.0"]
+    first.register_forward_hook(
+        lambda module, x, y: y * torch.inf if loop.steps == wrong and module.training else None
+    )
+    before: dict[str, Tensor] = {}
+    for event in loop:
+        if isinstance(event, StepDone) and loop.steps == wrong:
+            before = {name: value.clone() for name, value in loop.network.state_dict().items()}
+        if isinstance(event, StepDone) and loop.steps == wrong + 1:
+            after = loop.network.state_dict()
+            assert all(torch.equal(after[name], value) for name, value in before.items())
+    assert before
+    assert loop.skipped == 1
+    columns = (column[: len(loop.memory)] for column in loop.memory.data.values())
+    assert all(column.isfinite().all() for column in columns)

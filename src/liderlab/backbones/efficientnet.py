@@ -94,7 +94,7 @@ class Style:
     ) -> nn.Sequential:
         """Convolution and BatchNorm; no activation yet."""
         convolution: nn.Conv2d
-        if self.same:
+        if self.same and kernel > 1:
             convolution = SameConv2d(inputs, outputs, kernel, stride, groups=groups, bias=False)
         else:
             convolution = nn.Conv2d(

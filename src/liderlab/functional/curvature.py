@@ -133,11 +133,14 @@ def _row_by_row(
 
 
 def kronecker_layers(network: nn.Module) -> dict[str, nn.Module]:
-    """The trainable linear layers and (ungrouped) convolutions, by name."""
+    """The trainable linear layers and (ungrouped) convolutions, by name.
+
+    None of their subclasses: these may pad, or multiply, in a way of their own.
+    """
     return {
         name: module
         for name, module in network.named_modules()
-        if isinstance(module, nn.Linear) or (isinstance(module, nn.Conv2d) and module.groups == 1)
+        if type(module) is nn.Linear or (type(module) is nn.Conv2d and module.groups == 1)
         if module.weight.requires_grad
     }
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from torch.random import fork_rng
 
 from ..errors import check_numbers
 from ..functional.losses import cross_entropy
@@ -64,7 +65,8 @@ class GMED(Method):
         ahead = {name: weight - step.lr * gradient[name] for name, weight in weights.items()}
         pixels = replay.raw.clone().requires_grad_()
         x = replay.view(pixels)
-        now = cross_entropy(step.probe(x), replay.y)
+        with fork_rng([x.device] if x.is_cuda else []):  # both passes drop out the same units
+            now = cross_entropy(step.probe(x), replay.y)
         then = cross_entropy(step.probe(x, ahead), replay.y)
         (uphill,) = torch.autograd.grad((then - (1 + self.beta) * now).sum(), pixels)
         stride = self.alpha * self.gamma ** replay.columns["edits"]

@@ -134,13 +134,16 @@ class XDER(Method):
         memory.update(order, draws=torch.zeros(len(order)))
 
     def _outputs(self, slots: Tensor, step: Step) -> Iterator[tuple[Tensor, Tensor]]:
-        """Slots and logits of augmented memory rows as in training, in batches of equal size."""
-        parts = math.ceil(len(slots) / step.fit.recipe.replay_size)
-        for part in slots.tensor_split(parts) if parts else ():
-            batch = step.batch(step.memory.rows(part), step.generator("x-der"))
+        """Slots and logits of augmented memory rows as in training, in batches of equal size, none
+        of which has a single row: BatchNorm could not train on it."""
+        n = len(slots)
+        parts = min(math.ceil(n / step.fit.recipe.replay_size), max(1, n // 2))
+        for part in slots.tensor_split(parts) if n else ():
+            rows = part if len(part) > 1 else part.repeat(2)
+            batch = step.batch(step.memory.rows(rows), step.generator("x-der"))
             with torch.no_grad():
                 output = step.probe(batch.x)
-            yield part, output.cpu()
+            yield part, output[: len(part)].cpu()
 
 
 class Simplex(nn.Module):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor, nn
 
-from ..errors import check_numbers, unknown
+from ..errors import RunFailed, check_numbers, unknown
 from ..functional.curvature import sample_labels
 from ..functional.sampling import draw_without_replacement
 from ..types import Recipe
@@ -54,7 +54,13 @@ class TaskRows:
             batch = step.batch(data.rows(part), None)
             y = batch.y
             if self.fisher == "sampled":
-                y = sample_labels(step.network(batch.x)[:, : step.seen], generator)
+                logits = step.network(batch.x)[:, : step.seen]
+                if not logits.isfinite().all():
+                    raise RunFailed(
+                        f"after task {step.task.index + 1} the network's outputs are not finite, "
+                        f"and {self.name} cannot draw labels from them: try a smaller --lr"
+                    )
+                y = sample_labels(logits, generator)
             yield batch.x, y
 
 

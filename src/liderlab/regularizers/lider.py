@@ -35,7 +35,9 @@ ESTIMATORS = {
     "batch": batch_lipschitz,
     "jacobian": jacobian_lipschitz,
 }
-CALIBRATION = 256  # samples, in the lab: the targets start within 2% of their value, in seconds
+CALIBRATION = 256
+"""Samples, in the lab: the targets start within 2 % of their value, in seconds. The batch form's λ
+falls with the rows of a batch, so that there they start a few percent below those of training."""
 CHOICES = {
     "estimator": tuple(ESTIMATORS),
     "reading": ("singular", "eigenvalue"),
@@ -117,6 +119,11 @@ class LiDER(Regularizer):
                 raise unknown(argument, str(value), allowed)
         check_numbers(alpha=alpha, beta=beta, tol=tol, at_least=0)
         check_numbers(iterations=iterations, at_least=1, whole=True)
+        if draw == "fresh" and (on, rows) != ("replay", "all"):
+            raise UserError(
+                "draw='fresh' draws from the memory and hears all that it draws: it goes with "
+                f"on='replay' and rows='all', but got on={on!r} and rows={rows!r}."
+            )
         if isinstance(stages, str):
             raise ValueError(f"Expected a list of stages, [{stages!r}], but got {stages!r}.")
         self.alpha, self.beta, self.weights = alpha, beta, weights
@@ -246,6 +253,14 @@ class LiDER(Regularizer):
         self.calibrated.fill_(True)
         self._is_calibrated = True
 
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any, **kw: Any) -> None:
+        if self.targets is None and f"{prefix}targets" in state_dict:  # nowhere to place them
+            raise UserError(
+                "Expected to know the stages before a state is loaded: name them "
+                "(LiDER(model, stages=[...])), or attach(model, example) first."
+            )
+        super()._load_from_state_dict(state_dict, prefix, *args, **kw)
+
     def loaded(self) -> None:
         self._is_calibrated = bool(self.calibrated)
 
@@ -297,13 +312,14 @@ class LiDER(Regularizer):
 
     def _estimate(self, features: Features) -> Tensor:
         """λ of every stage: (n, K), one row per sample; (1, K) for the batch form."""
+        on_host = features[self.chain[0]].device.type == "cpu"  # elsewhere each look would wait
         constants = [
             ESTIMATORS[self.estimator](
                 features[before],
                 features[after],
                 reading=self.reading,
                 iterations=self.iterations,
-                tol=self.tol,
+                tol=self.tol if on_host else 0.0,
             )
             for before, after in pairwise(self.chain)
         ]

@@ -43,6 +43,7 @@ class Learner:
         self._modules, self._regularizers = (network, method), regularizers
         self._on_nonfinite = on_nonfinite
         self.skipped = 0  # steps that were not finite, and left out
+        self.left_out = False  # whether the last step was one of them
         self._scale, self._look_every = scale, look_every
         self._team = team or Team()
         self._unseen: list[Tensor] = []  # gradient norms that nobody has looked at yet
@@ -71,6 +72,7 @@ class Learner:
     def step(self, terms: Terms) -> Terms:
         """Take one step down the sum of the terms; returns their values, detached."""
         assert self._optimizer is not None
+        self.left_out = False
         values = self._values(terms)
         if values:
             self._optimizer.zero_grad(set_to_none=True)
@@ -85,6 +87,8 @@ class Learner:
             elif self._on_nonfinite == "stop":
                 raise NotFinite(f"the {wrong} is not finite")
             else:
+                self._scaler.update()
+                self.left_out = True
                 self.skipped += 1
                 if self.skipped.bit_count() == 1:  # 1, 2, 4, …: a warning each would bury the rest
                     log.warning(
@@ -126,8 +130,9 @@ class Learner:
         return not norms or bool(torch.stack(norms).isfinite().all())
 
     def check(self) -> None:
-        """Raise if a step that has not been looked at was not finite."""
-        if not self._all_finite():
+        """Raise if a step that has not been looked at was not finite; one that was overscaled has
+        been left out already, and is no reason."""
+        if not self._all_finite() and self._scaler.get_scale() <= 1:
             raise NotFinite("the gradient is not finite")
 
     def state_dict(self) -> State:

@@ -109,7 +109,7 @@ class Loop:
         self.evaluating = [0.0] * len(
             stream.tasks
         )  # seconds, after each task; no part of the state
-        self._evaluate = evaluate
+        self._evaluate, self._on_nonfinite = evaluate, on_nonfinite
         self._recipe, self._epochs, self._offer = recipe, epochs, offer
         self._device = next(network.parameters()).device
         method.attach(network, torch.zeros(2, *stream.image_shape, device=self._device))
@@ -190,6 +190,7 @@ class Loop:
         mine = () if self.team.size == 1 else (self.team.rank,)
         self._seed_dropout("step", self.steps, *mine)  # other rows, other masks
         self.network.train()
+        statistics = self._statistics() if self._on_nonfinite == "skip" else {}
         augment = self.generators("augment") if step.fit.augment else None
         batch = step.take(step.fit.data, index, augment)
         terms = self.method.losses(batch, step)
@@ -198,10 +199,19 @@ class Loop:
                 terms = terms | regularizer.losses(step)
         self._check_alike(terms, step)
         values = self._learner.step(terms)
-        step.finish()
+        if self._learner.left_out:  # what it would have left behind may be as little finite
+            for name, buffer in self.network.named_buffers():
+                buffer.copy_(statistics[name])
+            step.forget()
+        else:
+            step.finish()
         self.steps += 1
         self._trained = self._trained or bool(values)
         return values
+
+    def _statistics(self) -> State:
+        """BatchNorm's, as they are now."""
+        return {name: buffer.clone() for name, buffer in self.network.named_buffers()}
 
     def _check_alike(self, terms: Terms, step: Step) -> None:
         """All ranks must be about to send the same messages: others would never be answered."""

@@ -174,6 +174,10 @@ class Step:
             average_statistics(self.network, self.team, self._rows / self._rows_in_all)
         for action in self._after:
             action()
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing waits any longer: all of it is done, or the step was left out."""
         self._after, self._rows, self._rows_in_all = [], 0.0, 0
 
     @property
