@@ -25,8 +25,8 @@ class SSGD(Regularizer):
         decay: of the learning rate, from task to task.
         dropout: probability with which a number is dropped in training.
         where: what is dropped: "features", what the last linear layer sees, or "stages", the map of
-            every stage (for this package's backbones: in front of the stage's last ReLU, which
-            is the same as behind it).
+            every stage (for this package's backbones: in front of its last activation, which for
+            ReLU is the same as behind it).
         batch_size: of the stream; None leaves the recipe's. Replay draws keep their own size.
     """
 
