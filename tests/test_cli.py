@@ -121,6 +121,11 @@ def test_options_reach_the_configuration(lider, tmp_path: Path) -> None:
         ("verify-resume --out=x --method er", "takes no --out"),
         ("verify-resume --resume", "takes no --resume"),
         ("verify-resume --force", "takes no --force"),
+        ("verify-resume --method x --keep kept", "unknown method 'x'"),
+        ("run --force --resume", "give one of them"),
+        ("list studies x", "only presets are filtered"),
+        ("ledger cells zzz", "no cell has 'zzz' in its name"),
+        ("show full[/b]", "full[/b] is not a run's folder"),
         ("run --nonsense 3", "--nonsense"),
         ("list metods", "did you mean 'methods'"),
         ("show nowhere", "not a run's folder"),
@@ -161,6 +166,13 @@ def test_a_command_that_needs_another_shows_its_help(lider, arguments) -> None:
     code, out, err = lider(*arguments)
     assert (code, err) == (0, "")
     assert out.split() == lider(*arguments, "--help")[1].split()
+
+
+def test_a_path_with_brackets_is_printed_as_it_is(lider) -> None:
+    code, out, err = lider(*SMALL, "--out", "a [b] c")
+    assert code == 0, err
+    assert "wrote a [b] c in" in out.replace("\n", " ")
+    assert lider("show", "a [b] c")[1].startswith("a [b] c: er-ace")
 
 
 def test_a_finished_run_is_shown_and_left_alone(lider, tmp_path: Path) -> None:

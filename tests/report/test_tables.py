@@ -35,4 +35,13 @@ def test_metrics_and_matrix() -> None:
     assert "70.00" in printed(metrics(RESULT))
     text = printed(accuracy_matrix(RESULT))
     assert "90.0" in text
-    assert "task 2" in text
+    assert "on 2" in text
+
+
+def test_twenty_tasks_are_read_in_80_columns() -> None:
+    matrix = [[100.0 if i <= t else None for i in range(20)] for t in range(20)]
+    result = {"class_incremental": {"accuracy_matrix": matrix}}
+    text = printed(accuracy_matrix(result))
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "…" not in text
+    assert text.count("100.0") == 210

@@ -121,6 +121,8 @@ def cells(
 
     names = all_cells(_ledger(records)[0])
     chosen = [name for name in names if all(word in name for word in words or [])]
+    if not chosen:
+        raise UserError(f"no cell has {' and '.join(map(repr, words or []))} in its name")
     if as_json:
         print_json(chosen)
         return

@@ -45,6 +45,8 @@ def list_(
     if what == "presets":
         _list_presets(words or [], as_json)
         return
+    if words:
+        raise UserError(f"only presets are filtered by words, not {what}")
     if what == "studies":
         from .study import list_studies
 
@@ -53,8 +55,6 @@ def list_(
     registries = _registries()
     if what is not None and what not in registries:
         raise unknown("list", what, [*registries, "presets", "studies"])
-    if words:
-        raise UserError(f"only presets are filtered by words, not {what}")
     chosen = registries if what is None else {what: registries[what]}
     if as_json:
         tree = {

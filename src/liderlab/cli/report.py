@@ -72,7 +72,6 @@ def report(
         f"wrote {out}: {len(records)} run{'s' * (len(records) != 1)}, {size:.1f} MB",
         soft_wrap=True,
         highlight=False,
-        markup=False,
     )
 
 

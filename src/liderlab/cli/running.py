@@ -409,6 +409,8 @@ def run(
     )
     if lider or of_lider:
         options["regularizers"]["lider"] = of_lider
+    if force and resume:
+        raise UserError("--force starts again and --resume goes on: give one of them")
     layers = [read_yaml(config)] if config else []
     # an empty section must not stand in for whatever a file says there
     options = {field: value for field, value in options.items() if value != {}}

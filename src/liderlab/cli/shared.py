@@ -68,12 +68,14 @@ def print_json(tree: Any) -> None:
 
 
 def new_console(stderr: bool = False, repaints: bool = False) -> Console:
-    """Where tables and progress go; with NO_COLOR, plain text without any escape code.
+    """Where tables and progress go; with NO_COLOR, plain text without any escape code. No markup:
+    a path may have square brackets.
 
     repaints: for what is nothing if it cannot move the cursor.
     """
     from rich.console import Console
 
     if not os.environ.get("NO_COLOR"):
-        return Console(stderr=stderr)
-    return Console(stderr=stderr, color_system=None, force_terminal=None if repaints else False)
+        return Console(stderr=stderr, markup=False)
+    terminal = None if repaints else False
+    return Console(stderr=stderr, markup=False, color_system=None, force_terminal=terminal)

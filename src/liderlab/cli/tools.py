@@ -29,15 +29,15 @@ def doctor(
     from ..experiments.doctor import examine
 
     findings, console = [], new_console()
-    marks = {"fine": "[green]ok[/]", "problem": "[bold red]!![/]", "optional": "[dim]--[/]"}
+    marks = {"fine": ("ok", "green"), "problem": ("!!", "bold red"), "optional": ("--", "dim")}
     for finding in examine(self_test):
         findings.append(finding)
         if not as_json:
             remedy = f" → {finding.remedy}" if finding.remedy else ""
-            console.print(
-                f"{marks[finding.state]} {finding.what}: ", end="", soft_wrap=True, highlight=False
-            )
-            console.print(f"{finding.found}{remedy}", soft_wrap=True, highlight=False, markup=False)
+            mark, style = marks[finding.state]
+            console.print(mark, style=style, end=" ", highlight=False)
+            said = f"{finding.what}: {finding.found}{remedy}"
+            console.print(said, soft_wrap=True, highlight=False)
     wrong = sum(finding.state == "problem" for finding in findings)
     if as_json:
         print_json([asdict(finding) for finding in findings])

@@ -43,6 +43,7 @@ def verify_resume(
                 f"verify-resume makes folders of its own and takes no {option}: leave it out, or "
                 "keep the runs with --keep FOLDER"
             )
+    import shutil
     import tempfile
 
     from ..experiments.verify import verify_resume as verify
@@ -52,7 +53,11 @@ def verify_resume(
     with tempfile.TemporaryDirectory() as temporary:
         folder = keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        verdict = verify(context.args, kills, folder, lambda text: print(text, flush=True))
+        try:
+            verdict = verify(context.args, kills, folder, lambda text: print(text, flush=True))
+        except UserError:
+            shutil.rmtree(folder, ignore_errors=True)  # it would be in the next attempt's way
+            raise
     for difference in verdict.differences[:20]:
         print(f"differs: {difference}")
     same = "nothing differs" if not verdict.differences else f"{len(verdict.differences)} differ"

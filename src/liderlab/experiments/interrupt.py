@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import threading
 from collections.abc import Iterator
@@ -13,7 +14,8 @@ class Stopped(Exception):
     """What was asked to stop has saved everything. command: goes on with it."""
 
     def __init__(self, number: int, where: str, command: str = "lider resume") -> None:
-        super().__init__(f"stopped: everything is saved; go on with: {command} {where}")
+        words = f"{command} {shlex.quote(where)}" if where else command
+        super().__init__(f"stopped: everything is saved; go on with: {words}")
         self.exit_code = 128 + number
 
 

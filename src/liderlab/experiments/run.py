@@ -6,6 +6,7 @@ import io
 import json
 import math
 import platform
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -234,8 +235,7 @@ class _Execution:
             return f"{error}; {self._saved()}"
         return (
             f"{error}, and will be again if it is resumed as it is: leave such steps out, with "
-            f"lider resume {self._folder.path} --on-nonfinite skip, or start with a smaller "
-            "--lr and another --out"
+            f"{self._resume_it} --on-nonfinite skip, or start with a smaller --lr and another --out"
         )
 
     def _who(self) -> str:
@@ -246,8 +246,12 @@ class _Execution:
             time.sleep(0.1)
         return "another rank has ended, or does not answer"
 
+    @property
+    def _resume_it(self) -> str:
+        return shlex.join(["lider", "resume", str(self._folder.path)])
+
     def _saved(self) -> str:
-        how = f"lider resume {self._folder.path}"
+        how = self._resume_it
         if self._folder.checkpoints.files():
             return f"the last checkpoint is intact: {how}"
         return f"nothing was saved yet: {how} starts from the beginning"

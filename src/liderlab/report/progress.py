@@ -38,7 +38,7 @@ class ProgressDisplay:
         self._bar: _Bar | None = None
         if console.is_terminal:
             self._bar = _Bar(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(bar_width=None),
                 TextColumn("{task.percentage:>3.0f}%"),
                 TimeRemainingColumn(compact=True),

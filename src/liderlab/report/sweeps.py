@@ -67,7 +67,7 @@ class SweepDisplay:
     def _print(self, name: str, state: str) -> None:
         ended = sum(state in ("done", "failed") for state in self._states.values())
         text = f"{ended}/{len(self._states)} {state} {name}: {self._notes[name]}"
-        self._console.print(text, highlight=False, soft_wrap=True, markup=False)
+        self._console.print(text, highlight=False, soft_wrap=True)
 
     def _note(self, name: str, state: str) -> str:
         folder = self._plans[name].folder

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
+from rich.box import HORIZONTALS
+from rich.console import Group
 from rich.table import Table
 
 Result = Mapping[str, Any]
 SETTINGS = {"class_incremental": "class-incremental", "task_incremental": "task-incremental"}
 METRICS = {"faa": "FAA", "ff": "FF", "bwt": "BWT", "fwt": "FWT", "aia": "AIA"}
+COLUMNS = 10  # of the accuracy matrix beside each other
 
 
 def mean_and_std(values: Sequence[float | None]) -> str:
@@ -79,15 +82,26 @@ def remarks(result: Result) -> list[str]:
     return said
 
 
-def accuracy_matrix(result: Result) -> Table:
-    """Class-incremental accuracy on every task (columns) after every task (rows)."""
+def accuracy_matrix(result: Result) -> Group:
+    """Class-incremental accuracy on every task (columns) after every task (rows); as many columns
+    beside each other as there is room for in 80 characters."""
     matrix = result["class_incremental"]["accuracy_matrix"]
-    table = Table(title="accuracy after each task (class-incremental, %)", title_justify="left")
-    table.add_column("after")
-    for task in range(len(matrix)):
-        table.add_column(f"task {task + 1}", justify="right")
-    for task, row in enumerate(matrix):
-        table.add_row(f"task {task + 1}", *("" if v is None else f"{v:.1f}" for v in row))
+    tasks = range(len(matrix))
+    return Group(
+        "accuracy on each task after each task (class-incremental, %)",
+        *(_accuracies(matrix, tasks[i : i + COLUMNS]) for i in tasks[::COLUMNS]),
+    )
+
+
+def _accuracies(matrix: Sequence[Sequence[float | None]], columns: range) -> Table:
+    """Nothing is known of a task before it came, so the rows begin with the first column's."""
+    table = Table(box=HORIZONTALS, padding=(0, 1, 0, 0))
+    table.add_column("after", justify="right")
+    for task in columns:
+        table.add_column(f"on {task + 1}", justify="right")
+    for task in range(columns.start, len(matrix)):
+        row = [matrix[task][column] for column in columns]
+        table.add_row(f"{task + 1}", *("" if v is None else f"{v:.1f}" for v in row))
     return table
 
 

@@ -78,7 +78,7 @@ def conduct(
     plans = list({plan.name: plan for _, plan in planned}.values())
     waiting = [plan for plan in plans if not is_finished(plan)]
     if waiting:
-        check_inputs(waiting)
+        check_inputs(waiting, "; or choose with --benchmark")
     if plans:
         say(f"{name}: {len(plans)} runs, {len(plans) - len(waiting)} of them are there already")
     failed = run_all(waiting) if waiting else {}
@@ -133,7 +133,7 @@ def _as_begun(plan: Plan) -> RunConfig:
     return plan.config.model_copy(update={"threads": folder.config().threads})
 
 
-def check_inputs(plans: Sequence[Plan]) -> None:
+def check_inputs(plans: Sequence[Plan], otherwise: str = "") -> None:
     """Say what data and weights are missing before the first run starts, not after the tenth."""
     from ...streams.catalogue import DATA_SETS
     from ...streams.location import data_folder
@@ -151,9 +151,7 @@ def check_inputs(plans: Sequence[Plan]) -> None:
         if not is_file_name(name) and not kept_weights(name).is_file():
             missing.append(f"the weights {name} (lider pretrain --out {name}{hint(name)})")
     if missing:
-        raise UserError(
-            f"the study needs what is not here: {'; '.join(missing)}; or choose with --benchmark"
-        )
+        raise UserError(f"these runs need what is not here: {'; '.join(missing)}{otherwise}")
 
 
 def _measured(
