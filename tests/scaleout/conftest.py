@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,38 @@ import yaml
 
 from liderlab.experiments.config import make_config
 from liderlab.experiments.plan import Plan
+from liderlab.scaleout.engine import Ended
+from liderlab.scaleout.worker import Job, execute
 
 TINY = {"benchmark": "synthetic", "backbone": {"width": 8}, "training": {"epochs": 1}}
 PATIENCE = 240  # seconds: the machine may be busy, and nothing here depends on how busy
+
+
+class Here:
+    """An engine without processes: a run has ended when it has started."""
+
+    def __init__(self) -> None:
+        self._ended: list[Ended] = []
+
+    def start(self, waiting: Sequence[Plan]) -> list[Plan]:
+        self._ended += [Ended(plan, execute(Job.of(plan))) for plan in waiting]
+        return list(waiting)
+
+    def ended(self, seconds: float) -> list[Ended]:
+        gone, self._ended = self._ended, []
+        return gone
+
+    def cancel(self, plan: Plan) -> None:
+        """It has ended already."""
+
+    def close(self) -> None:
+        """Nothing is left."""
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run in this process what they would start others for."""
+    monkeypatch.setattr("liderlab.scaleout.engines.make_engine", lambda *arguments: Here())
 
 
 @pytest.fixture

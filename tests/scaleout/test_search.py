@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pwd
 import secrets
@@ -100,6 +101,62 @@ def test_a_hopeless_trial_is_pruned_and_never_the_best(tmp_path: Path) -> None:
     assert best[1].training.lr == 0.1
 
 
+@pytest.mark.usefixtures("at_once")
+def test_another_list_of_values_is_refused_and_the_folder_stays_usable(lider, write) -> None:
+    write("base.yaml", {**TINY, "threads": 1})
+    write("few.yaml", {"training.lr": [0.03, 0.1]})
+    write("many.yaml", {"training.lr": [0.03, 0.1, 0.2]})
+    search = ["search", "--config", "base.yaml", "--workers", "1", "--out", "my search"]
+    search += ["--set", "benchmark.validation=0.3"]
+    code, out, err = lider(*search, "--space", "few.yaml", "--trials", "1")
+    assert code == 0, err
+    assert yaml.safe_load(out)["benchmark"]["validation"] is None
+    assert "lider run --config 'my search/best.yaml'" in err
+    code, _, err = lider(*search, "--space", "many.yaml", "--trials", "2")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "chooses training.lr from other values: choose another --out" in err
+    code, _, err = lider(*search, "--space", "few.yaml", "--trials", "2")
+    assert code == 0, err
+    assert "trial 1" in err
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [("training.lr", [0.1, -1]), ("benchmark.tasks", {"low": 2, "high": 7})],
+)
+def test_a_value_that_no_run_takes_is_found_before_the_first_trial(
+    lider, write, tmp_path: Path, field: str, values: Any
+) -> None:
+    write("base.yaml", TINY)
+    write("space.yaml", {"memory.size": [12, 24], field: values})
+    command = "search --config base.yaml --space space.yaml --out s"
+    code, out, err = lider(*command.split())
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.usefixtures("at_once")
+def test_values_that_do_not_go_together_are_a_failed_trial(lider, write, tmp_path: Path) -> None:
+    write("base.yaml", {**TINY, "threads": 1})
+    write("space.yaml", {"memory.storage": ["ram", "disk"], "memory.device": [None, "cpu"]})
+    command = "search --config base.yaml --space space.yaml --sampler grid --workers 1 --out s"
+    code, _, err = lider(*command.split())
+    assert code == 0, err
+    assert err.count("failed: a memory on disk is on no device") == 1
+    states = [trial.state.name for trial in trials_of(f"sqlite:///{tmp_path / 's/search.db'}")]
+    assert sorted(states) == ["COMPLETE"] * 3 + ["FAIL"]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_search_whose_trials_have_all_failed_has_failed(lider, write) -> None:
+    write("base.yaml", {**TINY, "threads": 1})
+    write("space.yaml", {"training.lr": [1e30]})
+    command = "search --config base.yaml --space space.yaml --trials 1 --workers 1 --out s"
+    code, out, err = lider(*command.split())
+    assert (code, out) == (1, "")
+    assert "no trial has finished" in err
+
+
 @pytest.mark.slow
 def test_an_interrupted_search_goes_on_with_its_trial(start, write, wait_until, tmp_path) -> None:
     write("base.yaml", {**TINY, "training": {"epochs": 30}, "checkpoint_every": 20})
@@ -148,6 +205,9 @@ def test_the_papers_space() -> None:
         ({"training.milestones": [[1], [2]]}, "plain values"),
         ({"training.lr": {"low": 1, "high": 0}}, "low < high"),
         ({"training.lr": {"low": 0, "high": 1, "log": True}}, "above 0"),
+        ({"training.lr": {"low": 0.1, "high": math.inf}}, "finite"),
+        ({"training.lr": {"low": -math.inf, "high": 0.1}}, "finite"),
+        ({"training.epochs": {"low": 1, "high": 10**400}}, "finite"),
         ({"training.lr": {"low": 0, "hihg": 1}}, "did you mean 'high'"),
     ],
 )
@@ -162,7 +222,7 @@ def test_a_grid_of_ranges_is_refused() -> None:
 
 
 @pytest.mark.parametrize("url", ["nonsense", "postgresql://me:secret@127.0.0.1:1/none"])
-def test_an_unusable_storage_is_one_sentence(lider, write, url: str) -> None:
+def test_an_unusable_storage_is_one_sentence(lider, write, tmp_path: Path, url: str) -> None:
     write("space.yaml", {"training.lr": [0.1, 0.2]})
     command = ["search", "--set", "benchmark.name=synthetic", "--space", "space.yaml"]
     code, _, err = lider(*command, "--out", "s", "--storage", url)
@@ -170,6 +230,7 @@ def test_an_unusable_storage_is_one_sentence(lider, write, url: str) -> None:
     assert "cannot use the storage" in err
     assert "secret" not in err
     assert err.count("\n") == 1
+    assert not (tmp_path / "s").exists()
 
 
 @pytest.fixture

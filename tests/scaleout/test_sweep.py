@@ -65,6 +65,8 @@ def test_long_names_stay_different_and_within_a_folder_name(tmp_path: Path) -> N
         ({"points": ["er"]}, "point 1"),
         ({"seeds": 0}, "seeds"),
         ({"seeds": [1.5]}, "seeds"),
+        ({"grid": {"seed": [3, 4]}, "seeds": 1}, "seed cannot be varied"),
+        ({"points": [{"seed": 3}, {"seed": 4}], "seeds": [0]}, "seed cannot be varied"),
         ({"base": []}, "base must hold fields"),
         ({"presets": ["cifar100-500-er-acee"]}, "did you mean"),
     ],
@@ -81,6 +83,45 @@ def test_what_cannot_be_built_is_found_before_the_first_run(lider, write, tmp_pa
     code, out, err = lider("sweep", file, "--out", "x")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["sweep s.yaml", "sweep s.yaml --dry-run", "search --space space.yaml --set tracker=[foo]"],
+)
+def test_a_tracker_that_is_not_there_is_found_before_the_first_run(
+    lider, write, tmp_path: Path, command: str
+) -> None:
+    write("s.yaml", {"base": {**BASE, "tracker": ["foo"]}})
+    write("space.yaml", {"training.lr": [0.1, 0.3]})
+    code, out, err = lider(*command.split(), "--out", "x")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "unknown tracker 'foo'" in err
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_report_is_named_only_if_there_is_one(lider, write, tmp_path: Path) -> None:
+    base = {**BASE, "backbone": {"width": 8}, "training": {"epochs": 1, "lr": 1e30}, "threads": 1}
+    file = write("s.yaml", {"base": base})
+    code, out, _ = lider("sweep", file, "--out", "x")
+    assert code == 1
+    assert f"wrote {Path('x/summary.csv')} and {Path('x/runs.csv')}\n" in out
+    assert sorted(path.name for path in (tmp_path / "x").iterdir()) == [
+        "runs",
+        "runs.csv",
+        "summary.csv",
+    ]
+
+
+@pytest.mark.parametrize("out", ["s.yaml", "s.yaml/below"])
+@pytest.mark.parametrize("command", ["sweep s.yaml", "search --space space.yaml"])
+def test_a_file_is_no_folder_for_results(lider, write, command: str, out: str) -> None:
+    write("s.yaml", {"base": BASE})
+    write("space.yaml", {"training.lr": [0.1, 0.3]})
+    code, printed, err = lider(*command.split(), "--out", out)
+    assert (code, printed) == (2, "")
+    assert err == "lider: s.yaml is a file: choose a folder for --out\n"
 
 
 def test_a_begun_run_keeps_its_threads_and_nothing_else(tmp_path: Path) -> None:
@@ -102,6 +143,7 @@ def test_a_begun_run_keeps_its_threads_and_nothing_else(tmp_path: Path) -> None:
         ("sweep s.yaml --workers 0", "at least 1"),
         ("sweep s.yaml --address auto", "--engine ray"),
         ("sweep s.yaml --slurm mem_gb=1", "--engine slurm"),
+        ("sweep s.yaml --engine slurm --slurm x", "expected KEY=VALUE"),
         ("sweep nowhere.yaml", "cannot read"),
         ("search --sampler gird", "did you mean 'grid'"),
         ("search --set method.name=x-der-rpc", "--space FILE"),

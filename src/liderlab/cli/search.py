@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from .shared import (
     given,
     new_console,
     print_json,
+    refuse_file,
     this_command,
 )
 from .sweep import AddressOption, EngineOption, SlurmOption, WorkersOption
@@ -106,6 +108,7 @@ def search(
     check_engine(engine, workers, address, slurm)
     if sampler not in ("tpe", "grid"):
         raise unknown("--sampler", sampler, ["tpe", "grid"])
+    refuse_file(out)
     layers: list[dict[str, Any]] = [read_yaml(config)] if config else []
     base = make_config(*layers, given(preset=preset, scale=scale), assigned(set_))
     chosen = paper_space(base) if space == "paper" else read_space(read_yaml(Path(space)))
@@ -140,7 +143,8 @@ def search(
         print(text.decode(), end="")
     console.print(
         f"best validation accuracy {accuracy:.2f} %; wrote {out / 'best.yaml'}: "
-        f"lider run --config {out / 'best.yaml'}",
+        f"lider run --config {shlex.quote(str(out / 'best.yaml'))}",
         soft_wrap=True,
         highlight=False,
+        markup=False,
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import UserError
 from . import complete
 
 if TYPE_CHECKING:
@@ -61,6 +62,13 @@ def given(**options: Any) -> dict[str, Any]:
 def this_command() -> str:
     """What was typed: it goes on with what it was stopped at."""
     return shlex.join(["lider", *sys.argv[1:]])
+
+
+def refuse_file(out: Path) -> None:
+    """Results need a folder: a file in its place, or above it, is said before anything begins."""
+    for path in (out, *out.parents):
+        if path.exists() and not path.is_dir():
+            raise UserError(f"{path} is a file: choose a folder for --out")
 
 
 def print_json(tree: Any) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from . import complete
 from .manual import MANY, examples
-from .shared import JsonOption, new_console, print_json, this_command
+from .shared import JsonOption, new_console, print_json, refuse_file, this_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,6 +104,7 @@ def sweep(
     check_engine(engine, workers, address, slurm)
     tree = read_yaml(file)
     out = out or Path("runs") / file.stem
+    refuse_file(out)
     base = tree.get("base")
     device = base.get("device") if isinstance(base, dict) else None
     if engine == "local":
@@ -127,11 +128,11 @@ def sweep(
     groups = group_rows(points, rows)
     write_csv(out / "runs.csv", rows)
     write_csv(out / "summary.csv", groups)
+    wrote = [out / "summary.csv", out / "runs.csv"]
     done = [plan.folder for plan, row in zip(plans, rows, strict=True) if row["state"] == "done"]
     if done:
-        write_report(
-            read_all(done)[0], out / "report.html", title=f"The sweep {out.name}", memory=False
-        )
+        wrote.append(out / "report.html")
+        write_report(read_all(done)[0], wrote[-1], title=f"The sweep {out.name}", memory=False)
     failed = [row for row in rows if row["state"] == "failed"]
     if as_json:
         print_json({"groups": groups, "runs": rows})
@@ -141,10 +142,11 @@ def sweep(
     for row in failed[:10]:
         console.print(f"failed: {row['run']}: {row['error']}", highlight=False, markup=False)
     console.print(
-        f"{len(rows) - len(failed)} of {len(rows)} runs done; wrote {out / 'summary.csv'}, "
-        f"{out / 'runs.csv'} and {out / 'report.html'}",
+        f"{len(rows) - len(failed)} of {len(rows)} runs done; "
+        f"wrote {', '.join(map(str, wrote[:-1]))} and {wrote[-1]}",
         soft_wrap=True,
         highlight=False,
+        markup=False,
     )
     if failed:
         console.print("try the failed ones again with --retry-failed", highlight=False)

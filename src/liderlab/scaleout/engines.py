@@ -17,7 +17,7 @@ ENGINES = ("local", "ray", "slurm")
 def check_engine(
     name: str, workers: int | None, address: str | None, slurm: Sequence[str] | None
 ) -> None:
-    """Refuse options of another engine: they would do nothing."""
+    """Refuse what cannot be meant, and options of another engine: they would do nothing."""
     if name not in ENGINES:
         raise unknown("engine", name, ENGINES)
     if workers is not None and workers < 1:
@@ -26,6 +26,23 @@ def check_engine(
         raise UserError(f"--address is for --engine ray, not {name}")
     if slurm and name != "slurm":
         raise UserError(f"--slurm is for --engine slurm, not {name}")
+    slurm_options(slurm)
+
+
+def slurm_options(slurm: Sequence[str] | None) -> dict[str, Any]:
+    """
+    >>> slurm_options(["timeout_min=60", "slurm_partition=gpu"])
+    {'timeout_min': 60, 'slurm_partition': 'gpu'}
+    """
+    options: dict[str, Any] = {}
+    for text in slurm or ():
+        try:
+            options |= parse_assignment(text)
+        except UserError:
+            raise UserError(
+                f"--slurm: expected KEY=VALUE, like timeout_min=60, but got {text!r}"
+            ) from None
+    return options
 
 
 def default_workers(devices: Sequence[str]) -> int:
@@ -50,10 +67,7 @@ def make_engine(
     if name == "slurm":
         from .slurm_engine import SlurmEngine
 
-        options: dict[str, Any] = {}
-        for text in slurm or ():
-            options |= parse_assignment(text)
-        return SlurmEngine(out / "jobs", workers, options)
+        return SlurmEngine(out / "jobs", workers, slurm_options(slurm))
     from .local import LocalEngine
 
     return LocalEngine(workers or cores())

@@ -20,20 +20,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import UserError
+from ..errors import RunFailed, UserError
 from ..experiments.build import completed
 from ..experiments.config import RunConfig
 from ..experiments.files import write_atomically
-from ..experiments.folder import RunFolder
+from ..experiments.folder import LOCK, RunFolder
 from ..experiments.interrupt import Stopped, stop_requests
 from ..experiments.plan import Plan
 from ..training.randomness import derive
 from .engine import Engine
 from .extras import require
-from .resources import memory_need
 from .schedule import Outcome, Scheduler
-from .space import Choice, Space, grid_size, with_values
-from .sweep import with_threads
+from .space import Choice, Range, Space, grid_size, with_values
+from .sweep import check_config, with_threads
 
 Sampler = Literal["tpe", "grid"]
 Say = Callable[[str], None]
@@ -51,6 +50,10 @@ class _Trial:
     values: dict[str, Any]
     reported: set[int]
     pruned: int | None
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{key} {_short(value)}" for key, value in self.values.items())
+        return f"trial {self.number}: {values}"
 
 
 @dataclass
@@ -82,9 +85,14 @@ class Search:
             self.trials = min(self.trials, grid_size(self.space))
 
     def check(self, device: str | None = None) -> None:
-        """Build a trial's run; on `device`, if the trials will run on other machines."""
-        plan = self._plan("check", {key: values.start for key, values in self.space.items()})
-        memory_need(plan.config, device)
+        """Build runs with every value, of ranges both ends, before anything is written.
+
+        On `device`, if the trials will run on other machines.
+        """
+        first = {key: values.samples[0] for key, values in self.space.items()}
+        for key, values in self.space.items():
+            for value in values.samples:
+                check_config(self._plan("check", {**first, key: value}).config, device)
 
     def run(self, engine: Engine, workers: int, say: Say, go_on: str = "the same call") -> None:
         """Until there are as many trials as asked for; goes on where an earlier search stopped.
@@ -92,9 +100,8 @@ class Search:
         The engine is closed at the end. go_on: the command that goes on after Ctrl-C.
         """
         try:
-            self.out.mkdir(parents=True, exist_ok=True)
             with RunFolder(self.out).lock():
-                self._open()
+                self._begin()
                 self._drive(Scheduler(engine), workers, say, go_on)
         finally:
             engine.close()
@@ -103,9 +110,10 @@ class Search:
         """The best validation accuracy, and its configuration, which tests on the test images."""
         finished = self._study.get_trials(states=(self._optuna.trial.TrialState.COMPLETE,))
         if not finished:
-            raise UserError("no trial has finished: see error.json in the folders of the trials")
+            raise RunFailed("no trial has finished: see error.json in the folders of the trials")
         trial = max(finished, key=lambda t: (t.value, -t.number))
-        return float(trial.value), completed(with_values(self.base.model_dump(), trial.params))
+        values = {**trial.params, "benchmark.validation": None}
+        return float(trial.value), completed(with_values(self.base.model_dump(), values))
 
     def trial_rows(self) -> list[dict[str, Any]]:
         """Every trial of the study: what it tried, how it ended, how good it was."""
@@ -119,13 +127,28 @@ class Search:
             for trial in self._study.get_trials(deepcopy=False)
         ]
 
+    def _begin(self) -> None:
+        """A search that is refused leaves nothing behind in a folder that was not a search's."""
+        home = self.out / "home"
+        try:
+            self._open()
+        except UserError:
+            if not home.is_file():
+                (self.out / LOCK).unlink(missing_ok=True)
+                if not any(self.out.iterdir()):
+                    self.out.rmdir()
+            raise
+        if not home.is_file():
+            name = uuid.uuid4().hex.encode()
+            write_atomically(home, lambda file: file.write(name))
+        self._home = home.read_text()  # which of the study's trials are this folder's
+
     def _open(self) -> None:
         """The study: the storage's, if it has one of this name."""
         optuna = self._optuna
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         logging.getLogger("alembic").setLevel(logging.WARNING)
         url = self.storage or f"sqlite:///{(self.out / 'search.db').absolute()}"
-        self._home = self._own_name()
         try:
             storage = self._connect(_with_driver(url))
             self._study = optuna.create_study(
@@ -135,6 +158,7 @@ class Search:
             text = " ".join(str(error).split("\n(Background")[0].split())
             raise UserError(f"cannot use the storage {_without_password(url)}: {text}") from None
         self._check_same()
+        self._check_space()
         seed = derive(self.seed, self.out.name, len(self._study.trials)) % 2**32
         self._study.sampler = self._make_sampler(seed)
         self._study.pruner = optuna.pruners.MedianPruner(
@@ -151,14 +175,6 @@ class Search:
                 time.sleep(1)  # for the other one to finish
         return self._optuna.storages.RDBStorage(url)
 
-    def _own_name(self) -> str:
-        """Which trials are this folder's: kept in it."""
-        file = self.out / "home"
-        if not file.is_file():
-            name = uuid.uuid4().hex.encode()
-            write_atomically(file, lambda handle: handle.write(name))
-        return file.read_text()
-
     def _check_same(self) -> None:
         """All trials of a study must be comparable."""
         base = self.base.model_dump(mode="json", exclude={"threads"})
@@ -167,10 +183,23 @@ class Search:
         if there is None:
             self._study.set_user_attr("base", here)
         elif there != here:
-            raise UserError(
-                f"the study {self.name!r} in this storage searches around another configuration: "
-                "choose another --study, or another --out"
-            )
+            raise self._refusal("searches around another configuration")
+
+    def _check_space(self) -> None:
+        """Ranges may become wider or narrower; a list, or its order, is part of the study."""
+        kinds = self._optuna.distributions
+        for trial in self._study.get_trials(deepcopy=False):
+            for key in sorted(self.space.keys() & trial.distributions.keys()):
+                try:
+                    kinds.check_distribution_compatibility(
+                        trial.distributions[key], _distribution(kinds, self.space[key])
+                    )
+                except ValueError:
+                    raise self._refusal(f"chooses {key} from other values") from None
+
+    def _refusal(self, does: str) -> UserError:
+        another = "another --out" + (" and another --study" if self.storage else "")
+        return UserError(f"the study {self.name!r} in this storage {does}: choose {another}")
 
     def _make_sampler(self, seed: int) -> Any:
         samplers = self._optuna.samplers
@@ -206,7 +235,10 @@ class Search:
                     trial = self._ask()
                     more = trial is not None
                     if trial is not None:
-                        begin(trial)
+                        try:
+                            begin(trial)
+                        except UserError as error:  # values that do not go together
+                            self._fail(trial, str(error), say)
                 for outcome in scheduler.tick():
                     self._tell(trials[outcome.plan.name], outcome, say)
                 for plan in scheduler.running:
@@ -242,7 +274,7 @@ class Search:
         for key, values in self.space.items():
             if isinstance(values, Choice):
                 trial.suggest_categorical(key, values.values)
-            elif isinstance(values.low, int) and isinstance(values.high, int):
+            elif values.whole:
                 trial.suggest_int(key, values.low, values.high, log=values.log)
             else:
                 trial.suggest_float(key, values.low, values.high, log=values.log)
@@ -279,20 +311,21 @@ class Search:
     def _tell(self, trial: _Trial, outcome: Outcome, say: Say) -> None:
         states = self._optuna.trial.TrialState
         self._report(trial, outcome.plan)
-        values = ", ".join(f"{key} {_short(value)}" for key, value in trial.values.items())
-        about = f"trial {trial.number}: {values}:"
         if trial.pruned is not None:
             self._study.tell(trial.optuna, state=states.PRUNED)
-            say(f"{about} pruned after task {trial.pruned}")
+            say(f"{trial}: pruned after task {trial.pruned}")
         elif outcome.state == "done":
             result = RunFolder(outcome.plan.folder).result()
             accuracy = result["class_incremental"]["faa"]
             self._study.tell(trial.optuna, accuracy)
-            say(f"{about} {accuracy:.2f} %")
+            say(f"{trial}: {accuracy:.2f} %")
         elif outcome.state == "failed":
-            self._study.tell(trial.optuna, state=states.FAIL)
-            say(f"{about} failed: {outcome.error}")
+            self._fail(trial, outcome.error, say)
         # one that was stopped stays as it is: the next search goes on with it
+
+    def _fail(self, trial: _Trial, error: str | None, say: Say) -> None:
+        self._study.tell(trial.optuna, state=self._optuna.trial.TrialState.FAIL)
+        say(f"{trial}: failed: {error}")
 
 
 def accuracies(folder: RunFolder) -> list[tuple[int, float]]:
@@ -306,6 +339,14 @@ def accuracies(folder: RunFolder) -> list[tuple[int, float]]:
         if None not in seen:
             found.append((int(line["task"]), sum(seen) / len(seen)))
     return found
+
+
+def _distribution(kinds: Any, values: Choice | Range) -> Any:
+    """What Optuna keeps of a field's values."""
+    if isinstance(values, Choice):
+        return kinds.CategoricalDistribution(values.values)
+    kind = kinds.IntDistribution if values.whole else kinds.FloatDistribution
+    return kind(values.low, values.high, log=values.log)
 
 
 def _short(value: Any) -> str:

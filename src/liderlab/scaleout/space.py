@@ -7,6 +7,7 @@ training.epochs: {low: 1, high: 5}                               # whole numbers
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -19,6 +20,7 @@ from ..experiments.presets import presets
 
 Tree = dict[str, Any]
 RANGE = ("low", "high", "log")
+LARGEST = sys.float_info.max / 2  # samplers take the difference of two bounds
 SEARCHED = ("training.lr", "method.", "regularizers.lider.")
 
 
@@ -29,8 +31,9 @@ class Choice:
     values: tuple[bool | int | float | str | None, ...]
 
     @property
-    def start(self) -> Any:
-        return self.values[0]
+    def samples(self) -> tuple[Any, ...]:
+        """What is tried out before a search begins."""
+        return self.values
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,12 @@ class Range:
     log: bool = False
 
     @property
-    def start(self) -> float:
-        return self.low
+    def samples(self) -> tuple[float, float]:
+        return self.low, self.high
+
+    @property
+    def whole(self) -> bool:
+        return isinstance(self.low, int) and isinstance(self.high, int)
 
 
 Space = dict[str, Choice | Range]
@@ -95,8 +102,10 @@ def _range(key: str, value: Any) -> Range:
     high: Any = value.get("high")
     log: Any = value.get("log", False)
     numbers = all(type(v) in (int, float) for v in (low, high)) and type(log) is bool
-    if not numbers or not low < high or (log and low <= 0):
-        raise UserError(f"{key}: expected low < high (above 0 where log), but got {dict(value)!r}")
+    if not numbers or not -LARGEST <= low < high <= LARGEST or (log and low <= 0):
+        raise UserError(
+            f"{key}: expected finite low < high (above 0 where log), but got {dict(value)!r}"
+        )
     return Range(low, high, log)
 
 

@@ -28,6 +28,7 @@ from ..experiments.config import RunConfig, make_config
 from ..experiments.folder import RunFolder, flat
 from ..experiments.plan import Plan
 from ..experiments.presets import preset, presets
+from ..experiments.trackers import check_installed
 from .resources import memory_need
 
 Tree = dict[str, Any]
@@ -64,6 +65,8 @@ def read_sweep(tree: Mapping[str, Any], out: Path, threads: int) -> list[Point]:
     base = _mapping(tree, "base")
     axes = [_presets(tree), _points(tree), *_grid(tree)]
     seeds = _seeds(tree)
+    if seeds != [None] and any("seed" in choice.layer for axis in axes for choice in axis):
+        raise UserError("seed cannot be varied by points or grid where seeds are given: choose one")
     found: dict[str, Point] = {}
     for choices in product(*axes):
         for seed in seeds:
@@ -118,9 +121,15 @@ def check_points(points: Sequence[Point], device: str | None = None) -> None:
     """
     for point in points:
         try:
-            memory_need(point.plan.config, device)
+            check_config(point.plan.config, device)
         except UserError as error:
             raise UserError(f"{point.plan.name}: {error}") from None
+
+
+def check_config(config: RunConfig, device: str | None = None) -> None:
+    """Refuse a run that could not begin, before anything is written."""
+    check_installed(config.tracker)
+    memory_need(config, device)
 
 
 def _presets(tree: Mapping[str, Any]) -> list[_Choice]:
