@@ -206,12 +206,11 @@ class RunFolder:
             yield
         except UserError:
             raise
-        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
             if isinstance(error, RuntimeError) and asked_for(error) is not None:
                 raise
             raise UserError(
-                f"{self.path} is damaged: its configuration, result and checkpoints do not fit "
-                "together; run it again"
+                f"{self.path} is damaged: its files do not fit together; run it again"
             ) from None
 
     def metrics(self) -> list[dict[str, Any]]:
