@@ -63,7 +63,7 @@ class _Result(_Part):
     config: _Config
     class_incremental: _Accuracy
     task_incremental: _Accuracy
-    classes: list[str]
+    classes: list[Any]
     image_shape: Annotated[list[int], Field(min_length=3, max_length=3)]
     normalisation: _Normalisation
     versions: dict[str, Any]
