@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,74 @@ def test_report_says_what_it_left_out(lider: Any, runs: Path, tmp_path: Path) ->
     assert "wrote x.html: 1 run, " in out
     assert err.startswith("lider: left out: ")
     assert (tmp_path / "x.html").stat().st_size < 300_000
+
+
+def break_metrics(run: Path) -> None:
+    (run / "metrics.jsonl").write_text("nonsense\n")
+
+
+def forget_the_kind(run: Path) -> None:
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 99}\n')
+
+
+def garble_configuration(run: Path) -> None:
+    (run / "config.yaml").write_bytes(b"\xff\xfe")
+
+
+def spell_an_accuracy(run: Path) -> None:
+    result = json.loads((run / "result.json").read_text())
+    result["class_incremental"]["accuracy_matrix"][0][0] = "good"
+    (run / "result.json").write_text(json.dumps(result))
+
+
+def empty_the_rows(run: Path) -> None:
+    result = json.loads((run / "result.json").read_text())
+    result["task_incremental"]["accuracy_matrix"] = [[], [], []]
+    (run / "result.json").write_text(json.dumps(result))
+
+
+LOGGED, SHOWN, COMPARED = ("report",), ("report", "watch"), ("report", "watch", "compare")
+
+
+@pytest.mark.parametrize(
+    ("damage", "who"),
+    [
+        (break_metrics, SHOWN),
+        (forget_the_kind, SHOWN),
+        (garble_configuration, LOGGED),
+        (spell_an_accuracy, COMPARED),
+        (empty_the_rows, LOGGED),
+    ],
+)
+def test_a_damaged_run_costs_itself_alone(
+    lider: Any,
+    runs: Path,
+    tmp_path: Path,
+    damage: Callable[[Path], None],
+    who: tuple[str, ...],
+) -> None:
+    """who: the commands that need what is damaged, which leave the run out and say so."""
+    for name in ("a-good", "bad", "z-good"):
+        shutil.copytree(runs / "er-ace-0", tmp_path / "r" / name)
+    damage(tmp_path / "r/bad")
+    commands = {
+        "report": ["report", "r", "--no-memory"],
+        "watch": ["watch", "r", "--once"],
+        "compare": ["compare", "r", str(runs / "er-ace-1")],
+    }
+    for name, words in commands.items():
+        code, out, err = lider(*words)
+        assert code == 0, (name, err)
+        complaint = "lider: left out: r/bad"
+        assert (err.count("\n"), err.startswith(complaint)) == (
+            (1, True) if name in who else (0, False)
+        ), (name, err)
+        if name == "report":
+            assert "wrote report.html: 2 runs, " in out
+        if name == "watch":
+            assert f"{3 - (name in who)} finished" in out
+    assert lider("report", "r/bad")[0] == 2
 
 
 def test_watch_once_shows_one_run_or_many(lider: Any, runs: Path) -> None:

@@ -46,7 +46,7 @@ def bench(
         ),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="CPU threads.", show_default="torch's")
+        int | None, typer.Option(min=1, max=1024, help="CPU threads.", show_default="torch's")
     ] = None,
     clock: Annotated[
         str,

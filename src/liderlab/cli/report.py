@@ -57,19 +57,19 @@ def report(
     from ..report.records import read_all
 
     records, complaints = read_all(runs)
-    for complaint in complaints:
-        complain(f"left out: {complaint}")
     with new_console(stderr=True).status("") as status:
-        write_report(
+        damaged = write_report(
             records,
             out,
             title=title,
             memory=memory,
             progress=lambda record: status.update(Text(f"reading {record.name}")),
         )
-    size = out.stat().st_size / 1e6
+    for complaint in (*complaints, *damaged):
+        complain(f"left out: {complaint}")
+    size, shown = out.stat().st_size / 1e6, len(records) - len(damaged)
     new_console().print(
-        f"wrote {out}: {len(records)} run{'s' * (len(records) != 1)}, {size:.1f} MB",
+        f"wrote {out}: {shown} run{'s' * (shown != 1)}, {size:.1f} MB",
         soft_wrap=True,
         highlight=False,
     )
@@ -131,6 +131,8 @@ def compare(a: SideArgument, b: SideArgument, as_json: JsonOption = False) -> No
     from ..report.side_by_side import Comparison, comparison_tables
 
     comparison = Comparison.of(a, b)
+    for complaint in comparison.left_out:
+        complain(f"left out: {complaint}")
     if as_json:
         print_json(comparison.as_tree())
         return

@@ -76,7 +76,8 @@ def study(
         ),
     ] = "cpu",
     threads: Annotated[
-        int | None, typer.Option(help="CPU threads of a run.", show_default="torch's")
+        int | None,
+        typer.Option(min=1, max=1024, help="CPU threads of a run.", show_default="torch's"),
     ] = None,
     workers: Annotated[
         int, typer.Option(min=1, help="Runs at a time, in processes of their own.")

@@ -11,7 +11,7 @@ import typer
 
 from . import complete
 from .manual import LOOK, examples
-from .shared import JsonOption, new_console, print_json
+from .shared import JsonOption, complain, new_console, print_json
 
 app = typer.Typer()
 
@@ -45,14 +45,15 @@ def watch(
     console, watched = new_console(repaints=not once), Watched(path)
     if as_json:
         print_json([snapshot.as_tree() for snapshot in watched.look()])
-        return
-    if once or not console.is_terminal:
+    elif once or not console.is_terminal:
         console.print(view(watched.look(), console.width))
-        return
-    with Live(console=console, auto_refresh=False) as live, suppress(KeyboardInterrupt):
-        while True:
-            snapshots = watched.look()
-            live.update(view(snapshots, console.width, console.height), refresh=True)
-            if snapshots and all(s.record.state == "finished" for s in snapshots):
-                return
-            time.sleep(every)
+    else:
+        with Live(console=console, auto_refresh=False) as live, suppress(KeyboardInterrupt):
+            while True:
+                snapshots = watched.look()
+                live.update(view(snapshots, console.width, console.height), refresh=True)
+                if snapshots and all(s.record.state == "finished" for s in snapshots):
+                    break
+                time.sleep(every)
+    for complaint in watched.complaints:
+        complain(f"left out: {complaint}")

@@ -11,6 +11,8 @@ import hashlib
 import io
 import logging
 import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 MAGIC = b"liderlab checkpoint\n"
 SCHEMA = 1
 KEPT = 2
+STEPS = re.compile(r"step-[0-9]{12,}\.pt")
 
 log = logging.getLogger("liderlab")
 
@@ -114,6 +117,14 @@ def unpack(data: bytes) -> State:
     return unpack_from(io.BytesIO(data))
 
 
+def steps_of(file: Path) -> int:
+    """
+    >>> steps_of(Path("checkpoints/step-000000000120.pt"))
+    120
+    """
+    return int(file.stem.removeprefix("step-"))
+
+
 class Checkpoints:
     """The last two checkpoints of a run, by the number of steps taken."""
 
@@ -121,31 +132,41 @@ class Checkpoints:
         self.folder = folder
 
     def files(self) -> list[Path]:
-        """Newest first."""
-        return sorted(self.folder.glob("step-*.pt"), reverse=True)
+        """Newest first; whatever else lies there is not ours."""
+        found = self.folder.glob("step-*.pt")
+        return sorted((file for file in found if STEPS.fullmatch(file.name)), reverse=True)
 
     def write(self, state: State) -> None:
         self.folder.mkdir(exist_ok=True)
         file = self.folder / f"step-{state['steps']:012d}.pt"
         write_atomically(file, lambda opened: pack_into(opened, state))
-        for old in self.files()[KEPT:]:
-            old.unlink()
+        kept = [whole for whole in self.files() if whole <= file][:KEPT]
+        for other in set(self.files()) - set(kept):  # later ones: they could not be used
+            other.unlink()
 
     def oldest(self) -> int:
         """The steps of the oldest one; rows on the disk that only older ones had are not needed."""
-        return min(int(file.stem.removeprefix("step-")) for file in self.files())
+        return min(map(steps_of, self.files()))
 
-    def latest(self) -> State | None:
-        """The newest one that is whole; None if there is none yet."""
+    def read(self, file: Path) -> State:
+        with file.open("rb") as opened:
+            return unpack_from(opened)
+
+    def latest(self, wrong: Callable[[State], str | None] = lambda state: None) -> State | None:
+        """The newest one that is whole, with nothing `wrong`; None if there is none yet."""
         files = self.files()
         for file in files:
             try:
-                with file.open("rb") as opened:
-                    return unpack_from(opened)
+                state = self.read(file)
+                if reason := wrong(state):
+                    raise Damaged(reason)
+                return state
             except (Damaged, OSError) as error:
                 log.warning("checkpoint %s cannot be used: %s; trying the one before", file, error)
         if files:
-            raise UserError(f"no checkpoint in {self.folder} is whole: start again with --force")
+            raise UserError(
+                f"no checkpoint in {self.folder} can be used: start again with: lider run … --force"
+            )
         return None
 
     def clear(self) -> None:

@@ -47,6 +47,15 @@ Yaml.yaml_implicit_resolvers = {
 Yaml.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("(?i)^(true|false)$"), "tTfF")
 
 
+def _printable(loader: Yaml, node: yaml.ScalarNode) -> int:
+    value = int(loader.construct_yaml_int(node))
+    str(value)  # a hexadecimal number of thousands of digits could not be written down again
+    return value
+
+
+Yaml.add_constructor("tag:yaml.org,2002:int", _printable)
+
+
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -84,6 +93,12 @@ def _growing(milestones: list[int]) -> list[int]:
     if milestones != sorted({m for m in milestones if m > 0}):
         raise ValueError("expected epochs from 1 on, each later than the one before")
     return milestones
+
+
+def _float32(value: float) -> float:
+    if value > 1e38:
+        raise ValueError("expected at most 1e38, about the most that float32 can hold")
+    return value
 
 
 DEVICES = re.compile(r"auto|cpu|mps|cuda(:\d{1,3})?")
@@ -187,9 +202,9 @@ class TrainingSection(Section):
     epochs: int = Field(5, ge=1, le=10**9)
     batch_size: int = Field(32, ge=2, le=10**9)
     replay_size: int | None = Field(None, ge=2, le=10**9, description="null: as many as batch_size")
-    lr: float = Field(0.03, gt=0, allow_inf_nan=False)
+    lr: Annotated[float, AfterValidator(_float32)] = Field(0.03, gt=0, allow_inf_nan=False)
     momentum: float = Field(0.0, ge=0, lt=1)
-    weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False)
+    weight_decay: Annotated[float, AfterValidator(_float32)] = Field(0.0, ge=0, allow_inf_nan=False)
     milestones: Annotated[list[int], AfterValidator(_growing)] = []
     gamma: float = Field(0.1, gt=0, le=1)
 
@@ -352,16 +367,26 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
     return result
 
 
+NO_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError)
+"""What becomes of texts that are no YAML, of dates that are none, `!!int abc`, `[[[[…`."""
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "too deep"
+    return "not text" if isinstance(error, UnicodeDecodeError) else "a date or number is none"
+
+
 def read_yaml(path: Path) -> Tree:
     """A configuration file as nested values."""
     try:
         tree = yaml.load(path.read_text(encoding="utf-8"), Loader=Yaml)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except NO_YAML as error:
         mark = getattr(error, "problem_mark", None)
         where = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "not text"
+        problem = getattr(error, "problem", None) or _problem(error)
         raise UserError(f"{path} is not valid YAML:{where} {problem}") from None
     if tree is None:
         return {}
@@ -382,8 +407,9 @@ def parse_assignment(text: str) -> Tree:
         raise UserError(f"expected a value like 'training.lr=0.1', but got {text!r}")
     try:
         tree: Any = yaml.load(value, Loader=Yaml)
-    except yaml.YAMLError:
-        raise UserError(f"cannot read the value of {text!r}") from None
+    except NO_YAML:
+        shown = text if len(text) <= 80 else f"{text[:80]}…"
+        raise UserError(f"cannot read the value of {shown!r}") from None
     for key in reversed(keys):
         tree = {key: tree}
     return tree

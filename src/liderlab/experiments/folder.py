@@ -15,18 +15,21 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from ..errors import UserError
-from .checkpoints import Checkpoints, Damaged, pack, unpack
+from .checkpoints import Checkpoints, Damaged, pack, steps_of, unpack
 from .config import RunConfig, read_yaml, stored_config
 from .difference import differences
 from .difference import flat as flat
 from .files import write_atomically
+from .result_check import check_result
+from .shortage import asked_for
 
 if TYPE_CHECKING:
     from ..types import State
@@ -171,7 +174,7 @@ class RunFolder:
         if changed:
             raise UserError(
                 f"{self.path} was begun with another configuration ({'; '.join(changed)}): "
-                "choose another folder, or --force to start again"
+                "choose another --out, or delete that folder to start again"
             )
 
     def follow(self, config: RunConfig) -> None:
@@ -184,9 +187,32 @@ class RunFolder:
         """metrics.jsonl cut to `length` bytes, ready for more: what a checkpoint does not know of
         is written again."""
         file = (self.path / "metrics.jsonl").open("ab")
-        file.truncate(length)
+        file.truncate(length)  # never longer than it was: `resumable` has looked
         file.seek(0, os.SEEK_END)
         return file
+
+    def resumable(self) -> State | None:
+        """The latest checkpoint that a run can go on from, None if there is none yet: it is whole,
+        and metrics.jsonl still holds all that was logged before it."""
+        file = self.path / "metrics.jsonl"
+        length = file.stat().st_size if file.is_file() else 0
+        return self.checkpoints.latest(
+            lambda state: None if state["logged"] <= length else f"{file} is shorter than it says"
+        )
+
+    @contextmanager
+    def consistent(self) -> Iterator[None]:
+        """What is made in here of several files of the run needs them to fit together."""
+        try:
+            yield
+        except UserError:
+            raise
+        except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+            if isinstance(error, RuntimeError) and asked_for(error) is not None:
+                raise
+            raise UserError(
+                f"{self.path} is damaged: its files do not fit together; run it again"
+            ) from None
 
     def metrics(self) -> list[dict[str, Any]]:
         """The lines written so far; a last one that is still being written is left out."""
@@ -219,22 +245,46 @@ class RunFolder:
     def result(self) -> dict[str, Any]:
         if not self.finished:
             raise UserError(
-                f"the run in {self.path} has not finished: go on with: lider resume {self.path}"
+                f"the run in {self.path} has not finished: go on with: "
+                f"lider resume {shlex.quote(str(self.path))}"
             )
         try:
             result: dict[str, Any] = json.loads((self.path / "result.json").read_bytes())
-            return result | {"config": dict(result["config"])}
+            check_result(result)
+            return result
         except OSError as error:
             raise UserError(f"cannot read {self.path / 'result.json'}: {error.strerror}") from None
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, RecursionError):
             raise UserError(f"{self.path / 'result.json'} is damaged: run it again") from None
 
     def state(self) -> State:
-        """The latest checkpoint."""
-        state = self.checkpoints.latest()
-        if state is None:
+        """The latest checkpoint that is whole; of a finished run its last one, or none."""
+        file = self.last_checkpoint()
+        if not self.finished:
+            return cast("State", self.checkpoints.latest())
+        try:
+            return self.checkpoints.read(file)
+        except (Damaged, OSError) as error:
+            raise UserError(
+                f"the last checkpoint of {self.path} cannot be used: {error}; run it again"
+            ) from None
+
+    def last_checkpoint(self) -> Path:
+        """The newest one, whole or not; that of a finished run must be from its very end."""
+        files = self.checkpoints.files()
+        if not files:
             raise UserError(f"{self.path} has no checkpoint: run it again")
-        return state
+        if self.finished and self._steps() not in (None, steps_of(files[0])):
+            raise UserError(f"{self.path} has lost its last checkpoint: run it again")
+        return files[0]
+
+    def _steps(self) -> int | None:
+        """How many a finished run took; None if an older version wrote nothing about it."""
+        steps: int | None = self.result().get("steps")
+        if steps is None:
+            with suppress(UserError, KeyError, IndexError):
+                steps = [x["step"] for x in self.metrics() if x["kind"] == "task"][-1]
+        return steps
 
     def keep_task(self, index: int, state: State) -> None:
         (self.path / "tasks").mkdir(exist_ok=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -58,7 +59,7 @@ def _watch(parent: int, rank: int, out: str) -> None:
 
 def _end_if_alone(parent: int, rank: int, out: str) -> None:
     if os.getppid() != parent:
-        say(f"rank 0 has ended, and rank {rank} with it; go on with: lider resume {out}")
+        say(f"rank 0 has ended, and rank {rank} with it; go on with: lider resume {shlex.quote(str(out))}")
         os._exit(1)
 
 

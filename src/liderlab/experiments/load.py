@@ -66,16 +66,17 @@ def load(path: str | Path, device: str = "cpu", *, after_task: int | None = None
     config, result = folder.config(), folder.result()
     state = folder.state() if after_task is None else folder.task_state(after_task)
     channels, height, width = result["image_shape"]
-    method, network = build_network(config, len(result["classes"]), (channels, height, width))
-    method.attach(network, torch.zeros(2, channels, height, width))
-    method.load_state_dict(state["method"])
-    network.load_state_dict(state["network"])
-    trained = TrainedNetwork(
-        method.classifier(network),
-        result["classes"],
-        (channels, height, width),
-        Augment(**result["normalisation"]),
-    )
+    with folder.consistent():
+        method, network = build_network(config, len(result["classes"]), (channels, height, width))
+        method.attach(network, torch.zeros(2, channels, height, width))
+        method.load_state_dict(state["method"])
+        network.load_state_dict(state["network"])
+        trained = TrainedNetwork(
+            method.classifier(network),
+            result["classes"],
+            (channels, height, width),
+            Augment(**result["normalisation"]),
+        )
     return trained.to(find_device(device)).eval()
 
 

@@ -135,8 +135,8 @@ def translate(arguments: Sequence[str]) -> Translation:
     """What the command means here, with what Mammoth takes where it says nothing."""
     given = _options(arguments)
     for needed in ("model", "dataset"):
-        if needed not in given:
-            raise UserError(f"a Mammoth command has --{needed}, but this one has not")
+        if not given.get(needed):
+            raise UserError(f"a Mammoth command has --{needed} NAME, but this one has not")
     model = given.pop("model")[0].replace("-", "_")
     dataset = given.pop("dataset")[0].replace("_", "-")
     if dataset not in DATASETS:

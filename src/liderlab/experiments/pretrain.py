@@ -121,8 +121,9 @@ def export_weights(run: str | Path, path: Path, *, replace: bool = False) -> dic
     folder = RunFolder.open(run)
     config, result = folder.config(), folder.result()
     channels, height, width = result["image_shape"]
-    _, network = build_network(config, len(result["classes"]), (channels, height, width))
-    network.load_state_dict(folder.state()["network"])
+    with folder.consistent():
+        _, network = build_network(config, len(result["classes"]), (channels, height, width))
+        network.load_state_dict(folder.state()["network"])
     backbone = network.backbone
     body = backbone.network if isinstance(backbone, Foreign) else backbone
     about = {
@@ -131,7 +132,7 @@ def export_weights(run: str | Path, path: Path, *, replace: bool = False) -> dic
         "classes": len(result["classes"]),
         "accuracy": result["class_incremental"]["faa"],
         "normalisation": result["normalisation"],
-        "scale": result["scale"],
+        "scale": result.get("scale"),
     }
     weights = body.state_dict()
     if path.exists() and not replace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import platform
 import shlex
 import time
@@ -188,14 +189,15 @@ class _Execution:
         self._interval = Interval.parse(work.config.checkpoint_every)
         self._seconds, self._logged = 0.0, 0
         self._cpu: float | None = 0.0
-        if (state := folder.checkpoints.latest()) is not None:
+        if (state := folder.resumable()) is not None:
             check_origin(state.pop("origin", {}), work.origin, folder.path)
             self._seconds, self._logged = state.pop("seconds"), state.pop("logged")
             self._cpu = state.pop("seconds_cpu", None)  # older versions did not count: unknown
             work.loop.evaluating = state.pop("seconds_evaluating", work.loop.evaluating)
             if not self._team.leads:
                 _read_rows(state, folder)
-            work.loop.load_state_dict(state)
+            with folder.consistent():
+                work.loop.load_state_dict(state)
             if self._team.leads:
                 work.loop.memory.checkpointed(state["steps"], folder.checkpoints.oldest())
         told = work.config.model_dump(mode="json")
@@ -311,6 +313,7 @@ class _Execution:
             self._work.loop.check()
             return
         metrics.flush()
+        os.fsync(metrics.fileno())  # before the checkpoint, which says how long it is
         state = self._work.loop.state_dict()
         logged, seconds = metrics.tell(), self._elapsed()
         state |= {"logged": logged, "seconds": seconds, "seconds_cpu": self._used()}
@@ -395,6 +398,7 @@ def _result(work: Run, seconds: float, cpu: float | None) -> dict[str, Any]:
         **work.origin,
         **({"parallel": described(work.loop.team, work.config)} if work.loop.team.size > 1 else {}),
         "versions": versions(),
+        "steps": work.loop.steps,
         "skipped_steps": work.loop.skipped,
         "seconds": round(seconds, 2),
         "seconds_cpu": None if cpu is None else round(cpu, 2),

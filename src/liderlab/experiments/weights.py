@@ -11,7 +11,8 @@ from torch import nn
 from ..backbones.pretrained import Weights, imagenet_file, load_weights, read_weights
 from ..errors import UserError
 from ..streams import BENCHMARKS
-from .checkpoints import MAGIC, Checkpoints, Damaged, unpack
+from .checkpoints import MAGIC, Damaged, unpack
+from .folder import RunFolder
 from .weight_names import IMAGENET, is_file_name, kept_weights
 
 
@@ -65,10 +66,10 @@ def _is_checkpoint(path: Path) -> bool:
 
 
 def _checkpoint(folder: Path) -> Path:
-    files = Checkpoints(folder / "checkpoints").files()
-    if not files:
+    run = RunFolder(folder)
+    if not run.checkpoints.files():
         raise UserError(f"{folder} is a folder without a run's checkpoints: pass a file of weights")
-    return files[0]
+    return run.last_checkpoint()
 
 
 def hint(name: str) -> str:

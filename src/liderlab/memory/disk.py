@@ -206,8 +206,7 @@ def check_rows(
     for number, expected in zip(place.tolist(), sums.tolist(), strict=True):
         if zlib.crc32(os.pread(handle, size, number * size)) != expected:
             raise UserError(
-                f"{file} does not hold the memory of this run's checkpoint any more: "
-                "start again with --force"
+                f"{file} does not hold the memory of this run's checkpoint any more: run it again"
             )
 
 

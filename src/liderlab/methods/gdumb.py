@@ -50,10 +50,10 @@ class GDumb(Method):
     ) -> None:
         super().__init__()
         check_numbers(fit_epochs=fit_epochs, at_least=1, whole=True)
-        check_numbers(lr_max=lr_max, cutmix_alpha=cutmix_alpha, above=0)
+        check_numbers(lr_max=lr_max, cutmix_alpha=cutmix_alpha, above=0, at_most=1e38)  # float32
         check_numbers(lr_min=lr_min, at_least=0, at_most=lr_max)
         check_numbers(cutmix_probability=cutmix_probability, at_least=0, at_most=1)
-        check_numbers(weight_decay=weight_decay, at_least=0)
+        check_numbers(weight_decay=weight_decay, at_least=0, at_most=1e38)
         if fit_after not in (allowed := ("stream", "task")):
             raise unknown("fit_after", str(fit_after), allowed)
         self.fit_epochs, self.fit_after = fit_epochs, fit_after

@@ -101,25 +101,38 @@ class Snapshot:
 
 
 class Watched:
-    """Runs in a folder, looked at again and again: only what has changed is read."""
+    """Runs in a folder, looked at again and again: only what has changed is read.
+
+    complaints: about each run that could not be read when they were last looked at."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seen: dict[Path, tuple[Any, Snapshot]] = {}
+        self.complaints: list[str] = []
         find_runs([path])  # complain at once if there is nothing
 
     def look(self) -> list[Snapshot]:
         runs = find_runs([self._path])
-        snapshots = []
+        snapshots, self.complaints = [], []
         for path, name in zip(runs, names(runs), strict=True):
             mark = _mark(path)
             if path not in self._seen or self._seen[path][0] != mark:
                 try:
-                    self._seen[path] = mark, Snapshot.of(Record.read(path, name))
-                except (UserError, KeyError, TypeError, IndexError, ValueError):
-                    continue  # being written, or damaged: `lider runs` says which
+                    self._seen[path] = mark, _whole(Snapshot.of(Record.read(path, name)))
+                except UserError as error:
+                    self.complaints.append(str(error))
+                    continue
+                except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError):
+                    self.complaints.append(f"{path} is damaged: run it again")
+                    continue
             snapshots.append(self._seen[path][1])
         return snapshots
+
+
+def _whole(snapshot: Snapshot) -> Snapshot:
+    """Look at everything that will be shown."""
+    _ = snapshot.as_tree(), snapshot.loss, list(_curves(snapshot, 8))
+    return snapshot
 
 
 def _mark(path: Path) -> tuple[Any, ...]:

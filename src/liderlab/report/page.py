@@ -45,17 +45,27 @@ def write_report(
     memory: bool = True,
     paper: PaperNumbers | None = None,
     progress: Callable[[Record], None] = lambda record: None,
-) -> None:
-    """Write the page. memory: with the images in the runs' memories (takes reading checkpoints).
+) -> list[str]:
+    """Write the page; returns a complaint about each run that was damaged and had to be left out.
+
+    memory: with the images in the runs' memories (takes reading checkpoints).
 
     paper: published numbers to stand beside those of runs by preset; LiDER's paper by default.
     """
-    details = []
-    for number, record in enumerate(records):
+    details: list[tuple[str, Tree]] = []
+    whole: list[Record] = []
+    complaints: list[str] = []
+    for record in records:
         progress(record)
-        details.append((f"run-{number}", detail(record, len(records), memory)))
+        try:
+            details.append((f"run-{len(whole)}", checked_detail(record, len(records), memory)))
+            whole.append(record)
+        except UserError as error:
+            complaints.append(str(error))
+    if complaints and not whole:
+        raise UserError(complaints[0])
     blocks = [
-        ("overview", overview(records, title, published() if paper is None else paper)),
+        ("overview", overview(whole, title, published() if paper is None else paper)),
         *details,
     ]
     text = render(title, blocks).encode()
@@ -64,6 +74,7 @@ def write_report(
         write_atomically(out, lambda file: file.write(text))
     except OSError as error:
         raise UserError(f"cannot write {out}: {error.strerror}") from None
+    return complaints
 
 
 def render(title: str, blocks: Sequence[tuple[str, Any]]) -> str:
@@ -230,6 +241,21 @@ def _run(record: Record, group: int) -> Tree:
 
 
 # One run
+
+
+def checked_detail(record: Record, runs: int, memory: bool) -> Tree:
+    """`detail`, or a `UserError` if this run's files would not let a page be written."""
+    try:
+        tree = detail(record, runs, memory)
+        rows = [_row(group, [group], {}) for group in grouped([record])]
+        embedded([tree, rows, _run(record, 0)])
+    except UserError:
+        raise
+    except OSError as error:
+        raise UserError(f"cannot read {error.filename}: {error.strerror}") from None
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError):
+        raise UserError(f"{record.path} is damaged: run it again") from None
+    return tree
 
 
 def detail(record: Record, runs: int, memory: bool) -> Tree:

@@ -23,14 +23,18 @@ from .tables import mean_and_std
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides: runs that differ within a side in their seeds alone."""
+    """Two sides: runs that differ within a side in their seeds alone.
+
+    left_out: a complaint about each run that is damaged."""
 
     names: tuple[str, str]
     sides: tuple[list[Record], list[Record]]
+    left_out: list[str]
 
     @classmethod
     def of(cls, a: Path, b: Path) -> Comparison:
-        return cls((str(a), str(b)), (_side(a), _side(b)))
+        (one, damaged), (other, also_damaged) = _side(a), _side(b)
+        return cls((str(a), str(b)), (one, other), [*damaged, *also_damaged])
 
     def configuration(self) -> dict[str, list[Any]]:
         """Fields whose values differ, with both values; several on a side: those of its first."""
@@ -75,10 +79,9 @@ class Comparison:
         return tree
 
 
-def _side(path: Path) -> list[Record]:
+def _side(path: Path) -> tuple[list[Record], list[str]]:
+    """Its runs, and what is wrong with those that cannot be read."""
     records, complaints = read_all([path])
-    if complaints:
-        raise UserError(complaints[0])
     fields = [
         field
         for field in differing([flat(record.config) for record in records])
@@ -91,7 +94,7 @@ def _side(path: Path) -> list[Record]:
         )
     if not any(record.result for record in records):
         raise UserError(f"no run in {path} has finished: there is nothing to compare yet")
-    return records
+    return records, complaints
 
 
 def comparison_tables(comparison: Comparison) -> Iterator[RenderableType]:

@@ -63,11 +63,13 @@ def test_a_name_that_promises_something_else_is_refused(measured: Path, tmp_path
 
 def test_damaged_runs_cost_only_themselves(measured: Path, tmp_path: Path) -> None:
     shutil.copytree(measured, tmp_path, dirs_exist_ok=True)
-    one, _ = sorted((tmp_path / "runs").iterdir())
+    one, other = sorted((tmp_path / "runs").iterdir())
     (one / "result.json").write_text("{")
     found = harvest(tmp_path)
     assert "damaged" in found.left_out[one.name]
     assert len(found.records) == 1
+    (other / "metrics.jsonl").write_text('{"step": 1}\n')
+    assert "damaged" in harvest(tmp_path).left_out[other.name]
 
 
 def test_a_folder_without_runs_is_one_sentence(tmp_path: Path) -> None:

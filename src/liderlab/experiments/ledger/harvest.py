@@ -56,7 +56,8 @@ def harvest(folder: Path, commit: str | None = None) -> Harvest:
     known = _known(finished)
     for run in finished:
         try:
-            records.append(record_of(run, _item(run, known), commit))
+            with run.consistent():
+                records.append(record_of(run, _item(run, known), commit))
         except UserError as error:
             left_out[run.path.name] = str(error)
     return Harvest(sorted(records, key=lambda record: record.name), left_out)

@@ -136,7 +136,7 @@ def _plain(value: str | float) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def read_record(text: str, place: str) -> Record:
+def read_record(text: str | bytes, place: str) -> Record:
     """place: what to call it if something is wrong with it."""
     try:
         tree = json.loads(text)
@@ -162,7 +162,7 @@ def read_records(folder: Path | None = None) -> list[Record]:
     if not home.is_dir():  # nothing was measured yet
         return []
     found = sorted((file for file in home.iterdir() if file.name.endswith(".json")), key=_name)
-    records = [read_record(file.read_text(encoding="utf-8"), file.name) for file in found]
+    records = [read_record(file.read_bytes(), file.name) for file in found]
     for file, record in zip(found, records, strict=True):
         if file.name != f"{record.name}.json":
             raise UserError(f"{file.name} holds the record {record.name}: rename it")
