@@ -174,7 +174,7 @@ class RunFolder:
         if changed:
             raise UserError(
                 f"{self.path} was begun with another configuration ({'; '.join(changed)}): "
-                "choose another --out, or delete that folder to start again"
+                "choose another folder, or delete that one to start again"
             )
 
     def follow(self, config: RunConfig) -> None:

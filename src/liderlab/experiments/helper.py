@@ -59,7 +59,8 @@ def _watch(parent: int, rank: int, out: str) -> None:
 
 def _end_if_alone(parent: int, rank: int, out: str) -> None:
     if os.getppid() != parent:
-        say(f"rank 0 has ended, and rank {rank} with it; go on with: lider resume {shlex.quote(str(out))}")
+        again = shlex.join(["lider", "resume", str(out)])
+        say(f"rank 0 has ended, and rank {rank} with it; go on with: {again}")
         os._exit(1)
 
 
