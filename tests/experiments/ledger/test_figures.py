@@ -66,6 +66,7 @@ def test_the_summarys_bars_are_the_means(records) -> None:
     assert dots == [20.0, 21.0, 22.0, 25.0]
     level = [line for line in left.lines if line.get_label() == "Joint"]
     assert list(level[0].get_ydata()) == [60.0, 60.0]
+    assert figure.get_suptitle().endswith("1…2 seeds")  # joint has one
     gain = [c for c in right.containers if c.get_label() == "LiDER's gain, paired"]
     assert list(gain[0].lines[0].get_xdata()) == [2.0]
     printed = [line for line in right.lines if line.get_label() == "the paper's (tuned)"]

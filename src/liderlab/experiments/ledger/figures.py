@@ -55,17 +55,20 @@ def draw_summary(records: Sequence[Record], ledger: Tree) -> Figure | None:
     left.set_xlim(-0.6, len(rehearsing) - 0.4)
     left.grid(axis="y", alpha=0.3)
     _gains(right, groups, rehearsing, ledger)
-    figure.suptitle(_title(groups[rehearsing[0], ""]), fontsize=10)
+    figure.suptitle(_title(list(groups.values())), fontsize=10)
     _legend_below(figure, [left, right])
     return figure
 
 
-def _title(group: Measured) -> str:
-    config = group.records[0].config
+def _title(groups: Sequence[Measured]) -> str:
+    """What all of them share, and how many seeds the fewest and the most of them have."""
+    config = groups[0].records[0].config
     size = f"{config['training']['epochs']} epochs, width {config['backbone'].get('width')}"
     where = f"{config['benchmark']['name']}, buffer {config['memory']['size']}"
-    seeds = max(1, len(group.records))
-    return f"{where}, scale {group.scale} ({size}), {seeds} seed{'s' if seeds > 1 else ''}"
+    counts = sorted({len(group.records) for group in groups})
+    seeds = "…".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+    many = "s" if counts[-1] > 1 else ""
+    return f"{where}, scale {groups[0].scale} ({size}), {seeds} seed{many}"
 
 
 def _point(axes: Axes, x: float, group: Measured, number: int, label: str) -> None:
