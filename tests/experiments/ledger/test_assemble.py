@@ -110,18 +110,19 @@ def test_ablations_stand_beside_lider_as_it_is(record) -> None:
     batch = replace(LIDER, estimator="batch")
     fixed = replace(LIDER, addition="lider-fixed")
     runs = [
-        *seeded(record, LIDER, [21.0, 23.0]),
+        *seeded(record, LIDER, [21.0, 23.0, 99.0]),
         *seeded(record, batch, [22.0, 25.0]),
         *seeded(record, fixed, [20.0, 21.0]),
     ]
     ledger = assemble(runs)
     found = {row["comparison"]: row for row in ledger["comparisons"]}
     assert found["batch against spatial estimator"]["faa"]["mean"] == 1.5
+    assert found["batch against spatial estimator"]["usual"]["mean"] == 22.0  # the common seeds'
     assert found["fixed against learned targets"]["faa"]["mean"] == -1.5
     assert len(found) == 2
     own = {row["cell"] for row in ledger["ours"]}
     assert "ours/cifar100/500/er-ace+lider-batch/controlled/faa" in own
-    assert ledger["totals"]["seconds_cpu"] == 300
+    assert ledger["totals"]["seconds_cpu"] == 350
 
 
 def test_other_weights_are_compared_and_fill_no_cell_of_the_paper(record) -> None:

@@ -203,7 +203,7 @@ def _gain(group: Measured, groups: Sequence[Measured], metric: str) -> Tree | No
 
 
 def _comparison(group: Measured, groups: Sequence[Measured]) -> Tree | None:
-    """An ablation, against LiDER as it is."""
+    """An ablation, against LiDER as it is, on the seeds that both have."""
     case = group.case
     kind = case.estimator or case.addition.partition("-")[2]
     if case.alpha is not None:
@@ -211,14 +211,18 @@ def _comparison(group: Measured, groups: Sequence[Measured]) -> Tree | None:
     usual = _at_same_scale(replace(case.as_usual, addition="lider"), group, groups)
     if kind not in COMPARED or usual is None:
         return None
+    ours, theirs = group.values("faa"), usual.values("faa")
+    common = ours.keys() & theirs.keys()
+    if not common:
+        return None
     return {
         "comparison": COMPARED[kind],
         "label": case.label,
         "setting": case.setting,
         "buffer": case.buffer,
         "scale": group.scale,
-        "variant": spread(group.values("faa")),
-        "usual": spread(usual.values("faa")),
+        "variant": spread({seed: ours[seed] for seed in common}),
+        "usual": spread({seed: theirs[seed] for seed in common}),
         "faa": _difference(group, usual, "faa"),
         "ff": _difference(group, usual, "ff"),
     }
