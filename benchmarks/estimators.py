@@ -10,13 +10,11 @@ LiDER and with each of its estimators.
 from time import process_time
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
-from liderlab import LiDER
 from liderlab.analysis import throughput
 from liderlab.backbones.resnet import resnet18
-from liderlab.bench.tokens import STAGES, Tokens
+from liderlab.bench.tokens import STAGES, Tokens, replay_step
 
 IMAGES = torch.randn(32, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 LABELS = torch.arange(32) % 4
@@ -24,21 +22,7 @@ LABELS = torch.arange(32) % 4
 
 def seconds_per_step(model: nn.Module, options: dict[str, object] | None) -> float:
     stages = None if hasattr(model, "taps") else STAGES
-    lider = LiDER(model, stages, 0.01, 0.01, **options) if options is not None else None
-    groups = [] if lider is None else lider.param_groups()
-    optimizer = torch.optim.SGD([{"params": model.parameters()}, *groups], lr=1e-3)
-
-    def step() -> None:
-        if lider is None:
-            loss = F.cross_entropy(model(IMAGES), LABELS)
-        else:
-            with lider.watch():
-                logits = model(IMAGES)
-            loss = F.cross_entropy(logits, LABELS) + lider.penalty()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
+    step = replay_step(model, stages, options, IMAGES, LABELS)
     return (
         32
         / throughput(step, samples=32, warmup=1, repeats=5, clock=process_time).samples_per_second

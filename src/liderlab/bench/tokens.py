@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -44,13 +45,21 @@ class Tokens(nn.Module):
 
 def replay_steps(rows: int = 64, side: int = 32) -> dict[str, Action]:
     """One step on replayed images (forward, backward, SGD) for each form of LiDER."""
-    return {name: _step(options, rows, side) for name, options in FORMS.items()}
-
-
-def _step(options: dict[str, Any] | None, rows: int, side: int) -> Action:
-    network = Tokens(side)
     x, y = torch.rand(rows, 3, side, side), torch.arange(rows) % CLASSES
-    lider = None if options is None else LiDER(network, STAGES, 0.01, 0.01, **options)
+    return {
+        name: replay_step(Tokens(side), STAGES, options, x, y) for name, options in FORMS.items()
+    }
+
+
+def replay_step(
+    network: nn.Module,
+    stages: Sequence[str] | None,
+    options: dict[str, Any] | None,
+    x: Tensor,
+    y: Tensor,
+) -> Action:
+    """A step of any network on one batch; options: of LiDER, None without it."""
+    lider = None if options is None else LiDER(network, stages, 0.01, 0.01, **options)
     groups = [] if lider is None else lider.param_groups()
     optimizer = torch.optim.SGD([{"params": network.parameters()}, *groups], lr=0.001)
 

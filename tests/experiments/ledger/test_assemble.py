@@ -134,7 +134,7 @@ def test_other_weights_are_compared_and_fill_no_cell_of_the_paper(record) -> Non
     ]
     ledger = assemble(runs)
     (row,) = ledger["comparisons"]
-    assert (row["comparison"], row["faa"]["mean"]) == ("both weights 12.5 times as large", 4.0)
+    assert (row["comparison"], row["faa"]["mean"]) == ("α 1.25, β 3.75 against the preset's", 4.0)
     cells = all_cells(ledger)
     assert cells["faa/cifar100/500/er-ace+lider"]["ours"]["mean"] == 22.0
     own = cells["ours/cifar100/500/er-ace+lider-a1.25-b3.75/controlled/faa"]

@@ -40,7 +40,6 @@ COMPARED = {
     "fixed": "fixed against learned targets",
     "batch": "batch against spatial estimator",
     "stream": "on the stream against on replayed samples",
-    "weights": "both weights 12.5 times as large",
 }
 
 
@@ -205,18 +204,18 @@ def _gain(group: Measured, groups: Sequence[Measured], metric: str) -> Tree | No
 def _comparison(group: Measured, groups: Sequence[Measured]) -> Tree | None:
     """An ablation, against LiDER as it is, on the seeds that both have."""
     case = group.case
-    kind = case.estimator or case.addition.partition("-")[2]
-    if case.alpha is not None:
-        kind = "weights"
+    compared = COMPARED.get(case.estimator or case.addition.partition("-")[2])
+    if case.alpha is not None or case.beta is not None:
+        compared = f"α {case.alpha}, β {case.beta} against the preset's"
     usual = _at_same_scale(replace(case.as_usual, addition="lider"), group, groups)
-    if kind not in COMPARED or usual is None:
+    if compared is None or usual is None:
         return None
     ours, theirs = group.values("faa"), usual.values("faa")
     common = ours.keys() & theirs.keys()
     if not common:
         return None
     return {
-        "comparison": COMPARED[kind],
+        "comparison": compared,
         "label": case.label,
         "setting": case.setting,
         "buffer": case.buffer,
