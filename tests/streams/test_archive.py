@@ -83,7 +83,9 @@ def outside(tmp_path: Path, inside: Path) -> list[str]:
     return sorted(p.name for p in there if p not in inside.parents)
 
 
-@pytest.mark.parametrize("name", ["../out.txt", "top/../../out.txt", "/out.txt", "..\\out.txt"])
+@pytest.mark.parametrize(
+    "name", ["../out.txt", "top/../../out.txt", "/out.txt", "..\\out.txt", "c:x"]
+)
 @pytest.mark.parametrize("kind", ["a.tar.gz", "a.zip"])
 def test_a_path_that_climbs_out_is_refused(
     tmp_path: Path, inside: Path, name: str, kind: str
@@ -95,6 +97,13 @@ def test_a_path_that_climbs_out_is_refused(
     with pytest.raises(UserError, match="leads out of it"):
         unpack(path, inside)
     assert outside(tmp_path, inside) == [kind]
+
+
+def test_rights_of_strangers_are_not_taken_over(tmp_path: Path, inside: Path) -> None:
+    member = tarfile.TarInfo("top/program")
+    member.mode = 0o6777
+    unpack(tar(tmp_path / "a.tgz", member), inside)
+    assert not (inside / "top/program").stat().st_mode & 0o7111
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "../../secret", "top/a.txt"])

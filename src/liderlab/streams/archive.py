@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import lzma
+import shutil
 import stat
 import tarfile
 import zipfile
 import zlib
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PureWindowsPath
 
 from ..errors import UserError
 from .files import enough_room
@@ -52,15 +53,28 @@ def _unpack_tar(archive: Path, folder: Path, report: Report) -> None:
     with archive.open("rb") as raw, tarfile.open(fileobj=raw) as file:
         for member in file:
             _check_name(archive, member.name)
-            if not (member.isreg() or member.isdir()):
-                raise UserError(f"{archive} holds a link or device, {member.name!r}: refused")
-            if member.isreg():
-                enough_room(folder, member.size)
-            file.extract(member, folder, filter="data")
+            if member.isdir():
+                (folder / member.name).mkdir(parents=True, exist_ok=True)
+            else:
+                _write_member(archive, file, member, folder)
             report(f"unpacking {archive.name}", min(raw.tell(), packed), packed)
 
 
+def _write_member(
+    archive: Path, file: tarfile.TarFile, member: tarfile.TarInfo, folder: Path
+) -> None:
+    """The contents alone: owners, rights and times of strangers are not taken over."""
+    content = file.extractfile(member) if member.isreg() else None
+    if content is None:
+        raise UserError(f"{archive} holds a link or device, {member.name!r}: refused")
+    enough_room(folder, member.size)
+    target = folder / member.name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with content, target.open("wb") as out:
+        shutil.copyfileobj(content, out)
+
+
 def _check_name(archive: Path, name: str) -> None:
-    path = PurePosixPath(name.replace("\\", "/"))
-    if path.is_absolute() or ".." in path.parts:
+    path = PureWindowsPath(name)  # splits at / and \, and knows drives
+    if path.anchor or ".." in path.parts:
         raise UserError(f"{archive} holds a path that leads out of it, {name!r}: refused")
