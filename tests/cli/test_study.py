@@ -40,6 +40,7 @@ def test_a_study_from_the_command_line(lider, tmp_path: Path) -> None:
         ("study main --scale large", "unknown scale"),
         ("study main --benchmark cifar", "unknown benchmark"),
         ("study main --seeds 0", "--seeds"),
+        ("study toy --device cuda --workers 2", "leave out --device and --workers"),
         ("analyze main runs/x", "guessing-game"),
         ("analyze hesian runs/x", "did you mean 'hessian'"),
         ("analyze hessian runs/x", "not a run's folder"),

@@ -26,6 +26,14 @@ def test_another_choice_does_not_inherit_options() -> None:
     assert merge({"method": "er"}, {"method": {"name": "er", "a": 1}})["method"]["a"] == 1
 
 
+def test_two_folders_for_one_benchmark_are_refused(tmp_path: Path) -> None:
+    first = {"benchmark": f"folder:{tmp_path}"}
+    with pytest.raises(UserError, match=r"benchmark\.path=/b are two folders: name one"):
+        make_config(first, {"benchmark": {"path": "/b"}})
+    same = make_config(first, {"benchmark": {"path": str(tmp_path)}})
+    assert same.benchmark.options["path"] == str(tmp_path)
+
+
 def test_completing_writes_out_every_option_and_is_idempotent() -> None:
     config = completed(make_config({"method": "der++", "regularizers": {"lider": {"beta": 1}}}))
     tree = config.model_dump()

@@ -102,7 +102,9 @@ def test_a_hopeless_trial_is_pruned_and_never_the_best(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("at_once")
-def test_another_list_of_values_is_refused_and_the_folder_stays_usable(lider, write) -> None:
+def test_another_list_of_values_is_refused_and_the_folder_stays_usable(
+    lider, write, tmp_path: Path
+) -> None:
     write("base.yaml", {**TINY, "threads": 1})
     write("few.yaml", {"training.lr": [0.03, 0.1]})
     write("many.yaml", {"training.lr": [0.03, 0.1, 0.2]})
@@ -111,10 +113,15 @@ def test_another_list_of_values_is_refused_and_the_folder_stays_usable(lider, wr
     code, out, err = lider(*search, "--space", "few.yaml", "--trials", "1")
     assert code == 0, err
     assert yaml.safe_load(out)["benchmark"]["validation"] is None
+    trial = RunFolder(tmp_path / "my search/trials/0").result()
+    assert trial["config"]["benchmark"]["validation"] == 0.3
     assert "lider run --config 'my search/best.yaml'" in err
     code, _, err = lider(*search, "--space", "many.yaml", "--trials", "2")
     assert (code, err.count("\n")) == (2, 1)
     assert "chooses training.lr from other values: choose another --out" in err
+    code, _, err = lider(*search, "--space", "few.yaml", "--trials", "2", "--study", "other")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "my search holds the study 'search': choose another --out" in err
     code, _, err = lider(*search, "--space", "few.yaml", "--trials", "2")
     assert code == 0, err
     assert "trial 1" in err

@@ -114,6 +114,18 @@ def test_a_report_is_named_only_if_there_is_one(lider, write, tmp_path: Path) ->
     ]
 
 
+@pytest.mark.usefixtures("at_once")
+def test_what_the_report_leaves_out_is_said(lider, write, tmp_path: Path) -> None:
+    file = write("s.yaml", {"base": {**BASE, "backbone": {"width": 8}, "threads": 1}, "seeds": 2})
+    code, _, err = lider("sweep", file, "--out", "x")
+    assert code == 0, err
+    (tmp_path / "x/runs/seed=1/metrics.jsonl").write_text("nonsense\n")
+    code, _, err = lider("sweep", file, "--out", "x")
+    assert code == 0, err
+    assert "lider: left out: " in err
+    assert "seed=1" in err.split("left out: ")[1]
+
+
 @pytest.mark.parametrize("out", ["s.yaml", "s.yaml/below"])
 @pytest.mark.parametrize("command", ["sweep s.yaml", "search --space space.yaml"])
 def test_a_file_is_no_folder_for_results(lider, write, command: str, out: str) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from .manual import START, examples
-from .shared import new_console
+from .shared import leave_out, new_console
 
 app = typer.Typer()
 
@@ -52,7 +52,8 @@ def demo(
     console = new_console()
     console.print(f"{title}: mean ± std", highlight=False)
     console.print(comparison(results))
-    records, _ = read_all([out / name for name in folders])
-    write_report(records, out / "report.html", title="The demo: split-digits")
+    records, damaged = read_all([out / name for name in folders])
+    damaged += write_report(records, out / "report.html", title="The demo: split-digits")
+    leave_out(damaged)
     console.print(f"wrote {out}/: run folders, demo.png, report.html", soft_wrap=True)
     console.print(f"open {out / 'report.html'} in a browser", soft_wrap=True, highlight=False)

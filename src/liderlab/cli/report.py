@@ -9,7 +9,7 @@ import typer
 
 from . import complete
 from .manual import LOOK, examples
-from .shared import JsonOption, complain, new_console, print_json
+from .shared import JsonOption, leave_out, new_console, print_json
 
 app = typer.Typer()
 
@@ -65,8 +65,7 @@ def report(
             memory=memory,
             progress=lambda record: status.update(Text(f"reading {record.name}")),
         )
-    for complaint in (*complaints, *damaged):
-        complain(f"left out: {complaint}")
+    leave_out([*complaints, *damaged])
     size, shown = out.stat().st_size / 1e6, len(records) - len(damaged)
     new_console().print(
         f"wrote {out}: {shown} run{'s' * (shown != 1)}, {size:.1f} MB",
@@ -106,8 +105,7 @@ def runs(
     conditions = [Condition.parse(text) for text in where or []]
     records, complaints = read_all([folder])
     chosen = select(records, conditions)
-    for complaint in complaints:
-        complain(f"left out: {complaint}")
+    leave_out(complaints)
     if as_json:
         print_json([facts(record) for record in chosen])
     elif chosen:
@@ -131,8 +129,7 @@ def compare(a: SideArgument, b: SideArgument, as_json: JsonOption = False) -> No
     from ..report.side_by_side import Comparison, comparison_tables
 
     comparison = Comparison.of(a, b)
-    for complaint in comparison.left_out:
-        complain(f"left out: {complaint}")
+    leave_out(comparison.left_out)
     if as_json:
         print_json(comparison.as_tree())
         return

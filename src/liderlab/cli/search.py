@@ -24,6 +24,7 @@ from .sweep import AddressOption, EngineOption, SlurmOption, WorkersOption
 from .training import assigned
 
 app = typer.Typer()
+VALIDATION = 0.1
 
 
 @app.command(
@@ -73,8 +74,14 @@ def search(
         ),
     ] = "tpe",
     validation: Annotated[
-        float, typer.Option(min=0.01, max=0.9, help="Share of the training images held out.")
-    ] = 0.1,
+        float | None,
+        typer.Option(
+            min=0.01,
+            max=0.9,
+            help="Share of the training images held out.",
+            show_default=f"benchmark.validation, or {VALIDATION}",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the sampler.")] = 0,
     out: Annotated[Path, typer.Option(help="The search's folder.", metavar="FOLDER")] = Path(
         "runs/search"
@@ -122,7 +129,7 @@ def search(
         storage,
         study,
         "grid" if sampler == "grid" else "tpe",
-        validation,
+        validation or base.benchmark.validation or VALIDATION,
         seed,
         threads=threads_each(engine, workers),
     )

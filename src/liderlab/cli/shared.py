@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,6 +53,12 @@ def complain(message: str) -> int:
     """Say what is wrong, in one line."""
     print(f"lider: {' '.join(message.split())}", file=sys.stderr)
     return 2
+
+
+def leave_out(complaints: Iterable[str]) -> None:
+    """Say of each damaged run that a page does without it."""
+    for complaint in complaints:
+        complain(f"left out: {complaint}")
 
 
 def given(**options: Any) -> dict[str, Any]:

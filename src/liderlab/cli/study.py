@@ -13,7 +13,15 @@ from ..errors import RunFailed, UserError
 from ..experiments.interrupt import Stopped
 from . import complete
 from .manual import PAPER, examples
-from .shared import JsonOption, RunArgument, new_console, print_json, this_command
+from .shared import (
+    JsonOption,
+    RunArgument,
+    given,
+    leave_out,
+    new_console,
+    print_json,
+    this_command,
+)
 
 if TYPE_CHECKING:
     from ..experiments.plan import Plan
@@ -68,20 +76,22 @@ def study(
         ),
     ] = None,
     device: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="cpu, cuda, cuda:1, …, mps or auto.",
             metavar="DEVICE",
+            show_default="cpu",
             autocompletion=complete.one_of("cpu", "cuda", "mps", "auto"),
         ),
-    ] = "cpu",
+    ] = None,
     threads: Annotated[
         int | None,
         typer.Option(min=1, max=1024, help="CPU threads of a run.", show_default="torch's"),
     ] = None,
     workers: Annotated[
-        int, typer.Option(min=1, help="Runs at a time, in processes of their own.")
-    ] = 1,
+        int | None,
+        typer.Option(min=1, help="Runs at a time, in processes of their own.", show_default="1"),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Repeat a table or figure of the paper, ours beside theirs.
@@ -90,10 +100,16 @@ def study(
     runs/ of --out, and result.json, table.csv and .md, figure.png and .pdf, and report.html
     into a folder of the study's name there. What has been run is not run again.
     """
-    from ..experiments.studies import STUDIES
+    from ..experiments.studies import find_study
     from ..experiments.studies.cases import Request
 
-    STUDIES.entry(name)
+    asked = given(benchmark=benchmark, device=device, workers=workers)
+    if not find_study(name).settings and asked:
+        raise UserError(
+            f"the study {name} has no runs, only small networks of its own on the CPU: "
+            f"leave out {' and '.join(f'--{option}' for option in asked)}"
+        )
+    device, workers = device or "cpu", workers or 1
     if workers > 1 and threads is None:
         from ..scaleout.engines import threads_each
 
@@ -158,7 +174,9 @@ def _report(conducted: Conducted, file: Path) -> None:
     from ..report.records import read_all
 
     if folders := [plan.folder for plan in conducted.runs if plan.name not in conducted.failed]:
-        write_report(read_all(folders)[0], file, title=conducted.study.title, memory=False)
+        records, damaged = read_all(folders)
+        damaged += write_report(records, file, title=conducted.study.title, memory=False)
+        leave_out(damaged)
 
 
 @app.command(

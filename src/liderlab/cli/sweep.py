@@ -9,7 +9,7 @@ import typer
 
 from . import complete
 from .manual import MANY, examples
-from .shared import JsonOption, new_console, print_json, refuse_file, this_command
+from .shared import JsonOption, leave_out, new_console, print_json, refuse_file, this_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,7 +132,9 @@ def sweep(
     done = [plan.folder for plan, row in zip(plans, rows, strict=True) if row["state"] == "done"]
     if done:
         wrote.append(out / "report.html")
-        write_report(read_all(done)[0], wrote[-1], title=f"The sweep {out.name}", memory=False)
+        records, damaged = read_all(done)
+        title = f"The sweep {out.name}"
+        leave_out([*damaged, *write_report(records, wrote[-1], title=title, memory=False)])
     failed = [row for row in rows if row["state"] == "failed"]
     if as_json:
         print_json({"groups": groups, "runs": rows})

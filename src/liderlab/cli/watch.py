@@ -11,7 +11,7 @@ import typer
 
 from . import complete
 from .manual import LOOK, examples
-from .shared import JsonOption, complain, new_console, print_json
+from .shared import JsonOption, leave_out, new_console, print_json
 
 app = typer.Typer()
 
@@ -55,5 +55,4 @@ def watch(
                 if snapshots and all(s.record.state == "finished" for s in snapshots):
                     break
                 time.sleep(every)
-    for complaint in watched.complaints:
-        complain(f"left out: {complaint}")
+    leave_out(watched.complaints)

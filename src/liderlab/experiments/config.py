@@ -132,6 +132,10 @@ def _own_folder(benchmark: Any) -> Any:
         return benchmark
     given = name.removeprefix("folder:")
     path = str(Path(given).expanduser().absolute()) if given else ""  # which it will ask for
+    if benchmark.get("path", path) != path:
+        raise UserError(
+            f"benchmark {name} and benchmark.path={benchmark['path']} are two folders: name one"
+        )
     return {**benchmark, "name": "folder", "path": path}
 
 

@@ -130,6 +130,9 @@ class Search:
     def _begin(self) -> None:
         """A search that is refused leaves nothing behind in a folder that was not a search's."""
         home = self.out / "home"
+        whose, _, study = home.read_text().partition(" ") if home.is_file() else ("", "", "")
+        if study not in ("", self.name):
+            raise UserError(f"{self.out} holds the study {study!r}: choose another --out")
         try:
             self._open()
         except UserError:
@@ -138,10 +141,9 @@ class Search:
                 if not any(self.out.iterdir()):
                     self.out.rmdir()
             raise
-        if not home.is_file():
-            name = uuid.uuid4().hex.encode()
-            write_atomically(home, lambda file: file.write(name))
-        self._home = home.read_text()  # which of the study's trials are this folder's
+        self._home = whose or uuid.uuid4().hex  # which of the study's trials are this folder's
+        text = f"{self._home} {self.name}".encode()
+        write_atomically(home, lambda file: file.write(text))
 
     def _open(self) -> None:
         """The study: the storage's, if it has one of this name."""
