@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from liderlab.experiments.build import build_stream, completed
-from liderlab.experiments.config import RunConfig, make_config, parse_assignment
+from liderlab.experiments.config import RunConfig, make_config
+from liderlab.experiments.yaml_text import parse_assignment
 from liderlab.types import Stream, Task
 
 PRESET = {"preset": "cifar100-500-er-ace", "scale": "cpu", "threads": 1}

@@ -4,7 +4,8 @@ import pytest
 
 from liderlab.errors import UserError
 from liderlab.experiments.build import completed
-from liderlab.experiments.config import make_config, merge, parse_assignment, read_yaml
+from liderlab.experiments.config import make_config, merge
+from liderlab.experiments.yaml_text import parse_assignment, read_yaml
 
 
 def test_layers_win_in_order_and_benchmark_defaults_fill_the_rest() -> None:

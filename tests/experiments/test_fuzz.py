@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from liderlab.cli import main
 from liderlab.errors import UserError
 from liderlab.experiments.build import completed
-from liderlab.experiments.config import RunConfig, make_config, parse_assignment, read_yaml
+from liderlab.experiments.config import RunConfig, make_config
 from liderlab.experiments.folder import RunFolder
+from liderlab.experiments.yaml_text import parse_assignment, read_yaml
 from liderlab.methods import METHODS
 from liderlab.regularizers import REGULARIZERS
 

@@ -11,8 +11,9 @@ import torch
 from liderlab.backbones.mammoth import in_our_names, is_mammoth
 from liderlab.backbones.resnet import resnet18
 from liderlab.errors import UserError
-from liderlab.experiments.config import make_config, merge, parse_assignment
+from liderlab.experiments.config import make_config, merge
 from liderlab.experiments.mammoth import MODELS, translate
+from liderlab.experiments.yaml_text import parse_assignment
 
 
 def config_of(command: str):

@@ -8,7 +8,8 @@ import yaml
 
 from liderlab.errors import UserError
 from liderlab.experiments.build import completed
-from liderlab.experiments.config import make_config, parse_assignment, read_yaml
+from liderlab.experiments.config import make_config
+from liderlab.experiments.yaml_text import parse_assignment, read_yaml
 from liderlab.streams import BENCHMARKS
 
 OFF = parse_assignment("regularizers.lider=null")

@@ -11,11 +11,12 @@ from PIL import Image
 
 import liderlab
 from liderlab.errors import UserError
-from liderlab.experiments.config import RunConfig, make_config, read_yaml
+from liderlab.experiments.config import RunConfig, make_config
 from liderlab.experiments.folder import RunFolder
 from liderlab.experiments.load import load
 from liderlab.experiments.run import processor, run
 from liderlab.experiments.verify import NOT_COMPARED
+from liderlab.experiments.yaml_text import read_yaml
 
 SMALL = {
     "benchmark": "synthetic",

@@ -76,8 +76,9 @@ def run(
     Values come from the defaults, the benchmark, --preset, --config, the options, and --set; later
     ones win. --scale then lowers them.
     """
-    from ..experiments.config import make_config, read_yaml
+    from ..experiments.config import make_config
     from ..experiments.place import started_with
+    from ..experiments.yaml_text import read_yaml
 
     options: dict[str, Any] = {
         "benchmark": given(

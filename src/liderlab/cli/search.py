@@ -106,8 +106,9 @@ def search(
     Reads what lider run reads, and --space. Writes a run's folder per trial, search.db (without
     --storage) and best.yaml, which it also prints, into --out.
     """
-    from ..experiments.config import make_config, read_yaml
+    from ..experiments.config import make_config
     from ..experiments.files import write_atomically
+    from ..experiments.yaml_text import read_yaml
     from ..scaleout.engines import check_engine, default_workers, make_engine, threads_each
     from ..scaleout.search import Search
     from ..scaleout.space import paper_space, read_space

@@ -92,7 +92,7 @@ def sweep(
     runs/ (a folder like lider run's for each), summary.csv, runs.csv and report.html into --out.
     Exit code 1 if a run failed.
     """
-    from ..experiments.config import read_yaml
+    from ..experiments.yaml_text import read_yaml
     from ..report.page import write_report
     from ..report.records import read_all
     from ..report.sweeps import SweepDisplay, sweep_table

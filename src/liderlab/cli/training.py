@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 def assigned(texts: list[str] | None) -> dict[str, Any]:
     """The values that --set gives."""
-    from ..experiments.config import merge, parse_assignment
+    from ..experiments.config import merge
+    from ..experiments.yaml_text import parse_assignment
 
     assigned: dict[str, Any] = {}
     for text in texts or []:

@@ -24,12 +24,13 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from ..errors import UserError
 from .checkpoints import Checkpoints, Damaged, pack, steps_of, unpack
-from .config import RunConfig, read_yaml, stored_config
+from .config import RunConfig, stored_config
 from .difference import differences
 from .difference import flat as flat
 from .files import write_atomically
 from .result_check import check_result
 from .shortage import asked_for
+from .yaml_text import read_yaml
 
 if TYPE_CHECKING:
     from ..types import State

@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 from pydantic import ConfigDict, ValidationError, create_model
 
 from ..errors import UserError
-from .config import one_sentence
+from .complaints import one_sentence
 
 SUPPLIED = {
     "benchmark": {"tasks", "class_order"},

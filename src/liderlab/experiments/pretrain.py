@@ -14,10 +14,11 @@ from ..backbones.foreign import Foreign
 from ..backbones.pretrained import Weights, read_weights
 from ..errors import UserError
 from .build import build_network, completed
-from .config import BenchmarkSection, RunConfig, Tree, make_config
+from .config import BenchmarkSection, RunConfig, make_config
 from .files import write_atomically
 from .folder import RunFolder, flat
 from .weight_names import IMAGENET
+from .yaml_text import Tree
 
 RECIPE: Tree = {
     "benchmark": {"name": "split-tinyimagenet", "tasks": 1, "size": 32},

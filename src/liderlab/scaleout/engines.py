@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError, unknown
-from ..experiments.config import parse_assignment
+from ..experiments.yaml_text import parse_assignment
 from .engine import Engine
 from .resources import cores, gpus
 

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from liderlab.errors import UserError
-from liderlab.experiments.config import make_config, parse_assignment
+from liderlab.experiments.config import make_config
 from liderlab.experiments.ledger.campaign import GROUPS, SEEDS, Item, by_name, campaign, followed
 from liderlab.experiments.ledger.commands import command_of
 from liderlab.experiments.studies import find_study
 from liderlab.experiments.studies.cases import Case, Request, config_of
 from liderlab.experiments.studies.planning import plan_runs
+from liderlab.experiments.yaml_text import parse_assignment
 
 
 def test_all_of_one_seed_comes_before_the_next() -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationError
 
 from ...errors import UserError
-from ..config import one_sentence
+from ..complaints import one_sentence
 from ..files import write_atomically
 from ..studies.cases import Case
 

@@ -1,0 +1,35 @@
+"""What pydantic finds wrong, in one sentence for people."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ValidationError
+
+from ..errors import unknown
+
+PLAIN = {
+    "dict_type": "expected fields and their values",
+    "model_type": "expected fields and their values",
+    "sequence_str": "expected a list",
+}
+"""What the checks are worded like otherwise is about Python."""
+
+
+def one_sentence(error: ValidationError, model: type[BaseModel]) -> str:
+    """The first thing that is wrong, where it is, and what is allowed."""
+    first = error.errors()[0]
+    place = [str(part) for part in first["loc"]]
+    if first["type"] == "extra_forbidden":
+        allowed = _fields(model, place[:-1])
+        kind = f"field of {'.'.join(place[:-1])}" if len(place) > 1 else "field"
+        return str(unknown(kind, place[-1], allowed))
+    message = PLAIN.get(first["type"], first["msg"].removeprefix("Value error, "))
+    message = message[0].lower() + message[1:]
+    return f"{'.'.join(place)}: {message}, but got {first['input']!r}"
+
+
+def _fields(model: type[BaseModel], place: list[str]) -> list[str]:
+    for name in place:
+        annotation = model.model_fields[name].annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            model = annotation
+    return list(model.model_fields)
