@@ -14,8 +14,9 @@ from liderlab.errors import UserError
 from liderlab.experiments.config import RunConfig, make_config
 from liderlab.experiments.folder import RunFolder
 from liderlab.experiments.load import load
-from liderlab.experiments.run import processor, run
+from liderlab.experiments.run import run
 from liderlab.experiments.verify import NOT_COMPARED
+from liderlab.experiments.versions import processor
 from liderlab.experiments.yaml_text import read_yaml
 
 SMALL = {

@@ -14,7 +14,8 @@ from torch import nn
 from ..backbones.convnet import ConvNet
 from ..experiments.build import Run, build, completed
 from ..experiments.config import make_config
-from ..experiments.run import deterministic, metrics_line
+from ..experiments.run import deterministic
+from ..experiments.written import metrics_line
 from ..functional.curvature import diagonal_fisher, kronecker_factors, kronecker_layers
 from ..functional.sampling import herding_order
 from ..report.progress import ProgressDisplay

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ..errors import unknown
-from ..experiments.run import versions
+from ..experiments.versions import versions
 from . import contestants, tokens
 from .contestants import Action
 from .race import Clock, Ratio, race

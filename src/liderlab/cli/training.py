@@ -84,7 +84,7 @@ def train(config: RunConfig, out: Path, existing: Existing | None) -> bool:
 
 def _settled(work: Run) -> Iterator[str]:
     """Which stages are regularised, whether they were named or found."""
-    from ..experiments.run import resolved
+    from ..experiments.written import resolved
 
     for name, found in resolved(work).items():
         left_out = ", ".join(found["left_out"])

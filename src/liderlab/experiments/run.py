@@ -6,7 +6,6 @@ import io
 import json
 import math
 import os
-import platform
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -14,14 +13,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Literal
 
-import numpy
 import torch
 
-from .. import __version__
 from ..errors import RunFailed, UserError
 from ..memory.disk import stored_bytes
 from ..training.learner import NotFinite
-from ..training.loop import Event, Loop, TaskDone
+from ..training.loop import Event, TaskDone
 from ..training.team import OutOfStep, RankLost, Team
 from ..types import State
 from .build import Run, build, completed
@@ -37,13 +34,13 @@ from .ranks import (
     begin_together,
     connect,
     connected,
-    described,
     open_store,
     ready,
     settle_device,
 )
 from .shortage import asked_for
 from .trackers import Trackers, check_installed
+from .written import metrics_line, result_of
 
 Listener = Callable[[Run, Event], None]
 TELL_EVERY = 1.0  # seconds between two words of how far it is
@@ -274,7 +271,7 @@ class _Execution:
                     self._save(metrics)
                 if stop:
                     raise Stopped(stop, str(self._folder.path))
-            result = _result(self._work, self._elapsed(), self._used())
+            result = result_of(self._work, self._elapsed(), self._used())
             if leads:
                 self._folder.write_result(result)
                 self._trackers.finish(self._work.loop.steps, result)
@@ -342,89 +339,3 @@ def _read_rows(state: State, folder: RunFolder) -> None:
     for name, column in columns.items():
         if isinstance(column, Mapping):
             columns[name] = stored_bytes(folder.memory / f"{name}.rows", column)
-
-
-def metrics_line(work: Run, event: Event) -> dict[str, Any] | None:
-    """What metrics.jsonl says about an event; nothing for most steps."""
-    if isinstance(event, TaskDone):
-        index, evaluation = event.task.index, event.evaluation
-        rows = {
-            name: [None if v != v else v for v in getattr(evaluation, name)[index].tolist()]
-            for name in ("class_incremental", "task_incremental")
-        }
-        memory = [None if v != v else v for v in evaluation.on_memory[index].tolist()]
-        return {
-            "kind": "task",
-            "step": work.loop.steps,
-            "task": index,
-            **rows,
-            "memory_accuracy": memory,
-        }
-    last_of_epoch = event.batch == event.batches - 1
-    if work.loop.steps % work.config.log_every and not last_of_epoch:
-        return None
-    return {
-        "kind": "step",
-        "step": work.loop.steps,
-        "task": event.task.index,
-        "fit": event.fit.name,
-        "epoch": event.epoch,
-        "terms": {name: float(value) for name, value in event.terms.items()},
-        "readings": readings(work.loop),
-    }
-
-
-def readings(loop: Loop) -> dict[str, float]:
-    """λ and targets of every stage, and whatever else the regularisers have to tell."""
-    return {name: value for r in loop.regularizers for name, value in r.readings().items()}
-
-
-def resolved(work: Run) -> dict[str, Any]:
-    """What was left to the regularisers to settle, by their names."""
-    names = zip(work.config.regularizers, work.loop.regularizers, strict=True)
-    return {name: found for name, regularizer in names if (found := regularizer.resolved())}
-
-
-def _result(work: Run, seconds: float, cpu: float | None) -> dict[str, Any]:
-    stream = work.stream
-    return {
-        **work.loop.evaluation.summary(),
-        "config": work.config.model_dump(mode="json"),
-        "scale": work.config.scale and work.config.scale.model_dump(mode="json"),
-        "classes": list(stream.names),
-        "image_shape": list(stream.image_shape),
-        "normalisation": {"mean": stream.transform.mean, "std": stream.transform.std},
-        "resolved": resolved(work),
-        **work.origin,
-        **({"parallel": described(work.loop.team, work.config)} if work.loop.team.size > 1 else {}),
-        "versions": versions(),
-        "steps": work.loop.steps,
-        "skipped_steps": work.loop.skipped,
-        "seconds": round(seconds, 2),
-        "seconds_cpu": None if cpu is None else round(cpu, 2),
-        "seconds_evaluating": [round(s, 2) for s in work.loop.evaluating],
-    }
-
-
-def versions() -> dict[str, Any]:
-    """What the numbers may depend on."""
-    return {
-        "liderlab": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": numpy.__version__,
-        "platform": platform.platform(),
-        "processor": processor(),
-        "instructions": torch.backends.cpu.get_cpu_capability(),
-        "threads": torch.get_num_threads(),
-    }
-
-
-def processor() -> str:
-    """The CPU's model."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:  # not Linux
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()

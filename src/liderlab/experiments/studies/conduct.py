@@ -36,7 +36,7 @@ class Conducted:
 
     def document(self) -> dict[str, Any]:
         """What result.json says."""
-        from ..run import versions
+        from ..versions import versions
 
         return {
             "study": self.name,
