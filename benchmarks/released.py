@@ -28,7 +28,7 @@ from liderlab.types import Stream, Task
 
 PRESET = {"preset": "cifar100-500-er-ace", "scale": "cpu", "threads": 1}
 LIDER = {"buffer_lip_lambda": 0.3, "budget_lip_lambda": 0.1}  # on λ, and on |λ − c|
-LIDER |= {"grad_iter_step": -2, "headless_init_act": "relu"}
+LIDER |= {"grad_iter_step": -2, "headless_init_act": "relu", "debug_mode": False}
 NAMES = ("MyCIFAR100", "SequentialCIFAR100", "MyTinyImagenet", "SequentialTinyImagenet32R")
 
 
@@ -49,12 +49,14 @@ class Loader:
         return -(-len(self.task.train) // self.batch_size)
 
 
-def find_released(checkout: Path, config: RunConfig) -> None:
+def find_released(checkout: Path, config: RunConfig, stream: Stream) -> None:
     """Make their modules importable, without torchvision and their data sets, which we bring."""
-    recipe, classes = config.training, 100 // config.benchmark.tasks
+    recipe, tasks = config.training, len(stream.tasks)
     setting = SimpleNamespace(minibatch_size=recipe.replay_size, batch_size=recipe.batch_size)
     data = SimpleNamespace(
-        N_TASKS=config.benchmark.tasks, N_CLASSES_PER_TASK=classes, get_setting=lambda: setting
+        N_TASKS=tasks,
+        N_CLASSES_PER_TASK=len(stream.names) // tasks,
+        get_setting=lambda: setting,
     )
     stand_ins: dict[str, dict[str, Any]] = {
         "torchvision": {"transforms": None},
@@ -79,7 +81,7 @@ def make_method(lider: bool, config: RunConfig, stream: Stream) -> Any:
         return stream.transform.sample(1, torch.default_generator)(image[None])[0]
 
     width = config.backbone.options["width"]
-    network = import_module("backbone.ResNet18").resnet18(100, nf=width)
+    network = import_module("backbone.ResNet18").resnet18(len(stream.names), nf=width)
     method = getattr(import_module(f"models.{name}"), "ErACELipschitz" if lider else "ErACE")
     return method(network, torch.nn.functional.cross_entropy, args, augment)
 
@@ -122,7 +124,7 @@ def main() -> None:
     torch.manual_seed(options.seed)
     np.random.seed(options.seed)
     stream = build_stream(config)
-    find_released(options.checkout, config)
+    find_released(options.checkout, config, stream)
     method = make_method(options.lider, config, stream)
     for task in stream.tasks:
         learn(method, Loader(task, stream, config), config)
