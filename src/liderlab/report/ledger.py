@@ -53,7 +53,9 @@ FAA: final average accuracy, FF: final forgetting, in percent. Ours: mean ± sam
 deviation over seeds, their number in brackets, and Student's 95 % interval of the mean. Δ: LiDER's
 gain, paired by seed, with its 95 % interval; one seed has neither. *Controlled*: the values of the
 method alone, only the penalty switched on, where the paper's row with LiDER has another learning
-rate or other weights (marked ᶜ in the tables of the paper). Gap: accuracy on the memory minus FAA.
+rate or other weights (marked ᶜ in the tables of the paper). Gap: accuracy on the memory (its images
+as they are stored, mean over tasks) minus FAA. The intervals of three seeds have two degrees of
+freedom, take differences as normal, and are not corrected for there being several of them.
 """
 
 
@@ -92,7 +94,9 @@ def _counts(ledger: Tree) -> str:
     totals = ledger["totals"]
     rows = [[status, str(totals[status]), STATUSES[status]] for status in STATUSES]
     table = _markdown(["status", "cells", "meaning"], rows)
-    return f"Of {totals['cells']} cells:\n\n{table}"
+    sets = {tuple(cell["records"]) for cell in ledger["cells"] if cell["ours"]}
+    shared = f"One run may stand in several of the tables: {len(sets)} sets of runs fill the cells."
+    return f"Of {totals['cells']} cells:\n\n{table}" + (f"\n{shared}\n" if sets else "")
 
 
 def _measured(ledger: Tree) -> list[str]:
@@ -216,8 +220,9 @@ def _origin(ledger: Tree) -> list[str]:
     return [
         "### Cost and versions\n",
         f"{totals['runs']} runs, one thread each: {clock}, {cpu}. Each record "
-        "(`src/liderlab/experiments/ledger/records/`) has the command that repeats its run, the "
-        "configuration, the accuracy matrix, and the fingerprint of the data.\n",
+        "(`src/liderlab/experiments/ledger/records/`) has the command that repeats its run (with "
+        "the code of that commit), the configuration, the accuracy matrix, and the fingerprint of "
+        "the data.\n",
         _markdown(titles, lines),
     ]
 

@@ -8,6 +8,7 @@ from PIL import Image
 
 from liderlab.experiments.ledger.assemble import assemble
 from liderlab.experiments.ledger.figures import (
+    PRINTED,
     as_png,
     draw_all,
     draw_analyses,
@@ -67,9 +68,9 @@ def test_the_summarys_bars_are_the_means(records) -> None:
     level = [line for line in left.lines if line.get_label() == "Joint"]
     assert list(level[0].get_ydata()) == [60.0, 60.0]
     assert figure.get_suptitle().endswith("1…2 seeds")  # joint has one
-    gain = [c for c in right.containers if c.get_label() == "LiDER's gain, paired"]
+    gain = [c for c in right.containers if c.get_label() == "LiDER's gain, paired by seed"]
     assert list(gain[0].lines[0].get_xdata()) == [2.0]
-    printed = [line for line in right.lines if line.get_label() == "the paper's (tuned)"]
+    printed = [line for line in right.lines if line.get_label() == PRINTED]
     assert list(printed[0].get_xdata()) == [1.95]
 
 

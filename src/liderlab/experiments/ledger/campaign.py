@@ -30,8 +30,8 @@ GROUPS = {
 SEEDS = {"methods": 3, "ablations": 3, "single-epoch": 1, "stronger": 3}
 SCALES = {"methods": "cpu", "ablations": "cpu", "single-epoch": "paper", "stronger": "cpu"}
 STRONGER = 12.5
-"""The paper's 50 epochs over the 4 of scale cpu. A target moves by a step's learning rate times its
-weight: with weights as much larger it goes as far as it would in the paper's number of steps."""
+"""The paper's 50 epochs over the 4 of scale cpu: what the penalty's gradient adds up to over a task
+is as large as in the paper's number of steps, at the same learning rate."""
 
 
 @dataclass(frozen=True)

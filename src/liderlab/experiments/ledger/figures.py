@@ -18,8 +18,13 @@ if TYPE_CHECKING:
 
     from .record import Tree
 
-SERIES = {"": "alone", "lider": "+ LiDER"}
+SERIES = {"": "alone", "lider": "+ LiDER, all else equal"}
+PRINTED = "the paper's, its scale and tuning"
 QUANTITIES = {"constants": "λ", "targets": "c"}
+CURVES = """\
+Over the steps of training, one seed; dotted: where a task ends. Every panel has its own scale.
+Points are means over stretches of steps. λ is there once something is replayed; GDumb replays only
+at the end, when it learns the memory."""
 
 
 def draw_all(records: Sequence[Record], ledger: Tree) -> dict[str, Figure]:
@@ -39,7 +44,7 @@ def draw_summary(records: Sequence[Record], ledger: Tree) -> Figure | None:
     rehearsing = [method for method in METHODS if (method, "") in groups]
     if not rehearsing:
         return None
-    figure = new_figure(7.2, 3.6)
+    figure = new_figure(7.2, 4.0)
     left, right = figure.subplots(1, 2, width_ratios=(1.7, 1))
     for number, (addition, label) in enumerate(SERIES.items()):
         for place, method in enumerate(rehearsing):
@@ -56,7 +61,7 @@ def draw_summary(records: Sequence[Record], ledger: Tree) -> Figure | None:
     left.grid(axis="y", alpha=0.3)
     _gains(right, groups, rehearsing, ledger)
     figure.suptitle(_title(list(groups.values())), fontsize=10)
-    _legend_below(figure, [left, right])
+    _legend_below(figure, [left, right], "whiskers: Student's 95 % interval of the mean")
     return figure
 
 
@@ -79,14 +84,15 @@ def _point(axes: Axes, x: float, group: Measured, number: int, label: str) -> No
     hatch = ("", "///")[number]
     style = {"color": COLOURS[number], "hatch": hatch, "edgecolor": "white", "ecolor": "black"}
     axes.bar(x, found["mean"], 0.32, yerr=error, capsize=3, label=label, **style)  # type: ignore[arg-type]
-    dots = [x + 0.09] * len(values)
-    axes.plot(dots, list(values.values()), "o", ms=3.5, mfc="white", mec="black", mew=0.7)
+    dots = [x + 0.05 + 0.045 * place for place in range(len(values))]
+    look: Any = {"ms": 3.5, "mfc": "white", "mec": "black", "mew": 0.7, "ls": "none"}
+    axes.plot(dots, list(values.values()), "o", label="one seed", **look)
 
 
 def _gains(
     axes: Axes, groups: dict[tuple[str, str], Measured], methods: Sequence[str], ledger: Tree
 ) -> None:
-    """LiDER's paired difference, with its 95 % interval, and the paper's (tuned) beside it."""
+    """LiDER's paired difference, with its 95 % interval, and the paper's beside it."""
     printed = {
         row["method"]: row["paper_gain"]
         for row in ledger["cells"]
@@ -104,10 +110,10 @@ def _gains(
             low, high = gain["low"], gain["high"]
             error = None if low is None else [[gain["mean"] - low], [high - gain["mean"]]]
             style: Any = {"color": COLOURS[1], "mec": "black", "ms": 6, "ecolor": "black"}
-            label = "LiDER's gain, paired"
+            label = "LiDER's gain, paired by seed"
             axes.errorbar(gain["mean"], place, xerr=error, fmt="s", capsize=3, label=label, **style)
         style = {"mfc": "white", "mec": "black", "ms": 5, "ls": "none"}
-        axes.plot(printed[method], place - 0.22, "D", label="the paper's (tuned)", **style)
+        axes.plot(printed[method], place - 0.22, "D", label=PRINTED, **style)
     axes.axvline(0, color="0.4", lw=1)
     axes.set_yticks(range(len(methods)), [METHOD_NAMES[m] for m in methods], fontsize=9)
     axes.set_ylim(len(methods) - 0.5, -0.5)  # in the order of the left panel, from above
@@ -147,8 +153,8 @@ def draw_curves(records: Sequence[Record]) -> Figure | None:
             _stage(panel, curves, stage)
             if row == 0:
                 panel.set_title(stage, fontsize=9)
-        panels[row, 0].set_ylabel(label, fontsize=9)
-    _legend_below(figure, [panels[0, 0]], "over the steps of training; dotted: where a task ends")
+        panels[row, 0].set_ylabel(f"{label}\n+ LiDER", fontsize=9)
+    _legend_below(figure, [panels[0, 0]], CURVES)
     return figure
 
 
@@ -163,7 +169,7 @@ def _stage(panel: Axes, curves: Curves, stage: str) -> None:
     for border in curves.borders[:-1]:
         panel.axvline(border, color="0.6", lw=0.6, ls=":")
     panel.tick_params(labelsize=7)
-    panel.set_xticks([])
+    panel.set_xticks([0, curves.step[-1]])
     panel.margins(y=0.15)
 
 
@@ -174,31 +180,39 @@ def draw_analyses(ledger: Tree) -> Figure | None:
     surfaces = [row for row in found if row["analysis"] == "decision-surface"]
     if not games and not surfaces:
         return None
-    figure = new_figure(7.2, 3.3)
+    figure = new_figure(7.2, 3.6)
     left, right = figure.subplots(1, 2)
-    for number, row in enumerate(games):
+    runs = list(dict.fromkeys(row["record"] for row in found))  # a colour each, in both panels
+    for row in games:
+        number = runs.index(row["record"]) % 6
         label = f"{row['label']}: {row['auc']:.3f}"
-        style: Any = {"color": COLOURS[number % 6], "ls": LINES[number % 6]}
+        style: Any = {"color": COLOURS[number], "ls": LINES[number]}
         left.plot(row["false_positive_rate"], row["true_positive_rate"], label=label, **style)
+        title = f"{row['in_memory']} of {row['samples']} samples of task 1 in memory"
+        left.set_title(f"guessing game, AUC\n{title}")
     left.plot([0, 1], [0, 1], color="0.5", lw=0.8, ls=(0, (2, 2)))
-    left.set(xlabel="false positive rate", ylabel="true positive rate", title="guessing game, AUC")
-    number = 0
+    left.set(xlabel="false positive rate", ylabel="true positive rate")
     for row in surfaces:
-        for group, areas in row["areas"].items():
-            rehearsed = "rehearsed" if group == "memory" else "not rehearsed"
-            style = {"color": COLOURS[number % 6], "marker": MARKERS[number % 6], "ms": 4}
-            tasks = [task + 1 for task in row["tasks"]]
-            label = f"{row['label']}, {rehearsed}"
-            right.plot(tasks, areas, ls=LINES[number % 6], label=label, **style)
-            number += 1
-    right.set(xlabel="tasks seen", ylabel="area with S > 0 (%)", ylim=(0, 102))
-    right.set_title("decision surface around task 1")
+        _surface(right, row, runs.index(row["record"]) % 6)
+    right.set(xlabel="tasks seen", ylabel="area decided rightly (%)", ylim=(0, 102))
     for panel in (left, right):
         panel.title.set_fontsize(10)
         panel.grid(alpha=0.3)
         if panel.get_legend_handles_labels()[0]:
             panel.legend(fontsize=7)
     return figure
+
+
+def _surface(panel: Axes, row: Tree, number: int) -> None:
+    """Full marks: around samples in memory; empty ones: around samples that are not."""
+    for group, areas in row["areas"].items():
+        there = group == "memory"
+        style: Any = {"color": COLOURS[number], "ls": LINES[number], "ms": 5}
+        style |= {"marker": MARKERS[number], "mfc": COLOURS[number] if there else "white"}
+        label = f"{row['label']}, {'rehearsed' if there else 'not rehearsed'}"
+        panel.plot([task + 1 for task in row["tasks"]], areas, label=label, **style)
+    samples = " and ".join(str(count) for count in row["samples"].values())
+    panel.set_title(f"decision surface around samples of task 1\n({samples} samples, one seed)")
 
 
 def _legend_below(figure: Figure, panels: Sequence[Axes], title: str | None = None) -> None:
