@@ -146,6 +146,15 @@ def test_existing_folder_is_kept_unless_forced(
     assert comparable(RunFolder(tmp_path).result()) == comparable(RunFolder(folder).result())
 
 
+def test_a_config_of_somebody_else_is_not_replaced(config: RunConfig, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("my: precious\n")
+    for existing in ("refuse", "replace", "resume"):
+        with pytest.raises(UserError, match="is not a run's: choose another --out"):
+            run(config, tmp_path, existing=existing)  # type: ignore[arg-type]
+    assert (tmp_path / "config.yaml").read_text() == "my: precious\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
+
+
 def test_a_mistake_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="6 classes"):
         run(make_config(SMALL, {"benchmark": {"tasks": 7}}), tmp_path / "x")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from liderlab.errors import UserError
+from liderlab.experiments.folder import RunFolder
 from liderlab.experiments.trackers import TRACKERS, Trackers, check_installed
 from liderlab.registry import Entry
 
@@ -185,3 +186,30 @@ def test_a_tracker_that_cannot_start_leaves_nothing(lider, tmp_path: Path, monke
     code, _, err = lider("run", "--benchmark", "synthetic", "--tracker", "wandb", "--out", "x")
     assert (code, err.splitlines()[-1]) == (2, "lider: cannot start wandb: no login")
     assert not (tmp_path / "x").exists()
+
+
+def test_a_tracker_that_cannot_start_costs_no_earlier_run(
+    lider, tmp_path: Path, monkeypatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("no login")
+
+    options = ("--benchmark", "synthetic", "--epochs", "1", "--buffer", "10", "--out", "x")
+    assert lider("run", *options)[0] == 0
+    before = {file: file.read_bytes() for file in (tmp_path / "x").glob("*.*")}
+    monkeypatch.setitem(TRACKERS, "wandb", Entry(broken, "broken"))
+    monkeypatch.setattr("liderlab.experiments.trackers.find_spec", lambda name: True)
+    assert lider("run", *options, "--force", "--tracker", "wandb")[0] == 2
+    assert {file: file.read_bytes() for file in (tmp_path / "x").glob("*.*")} == before
+    (tmp_path / "x" / "result.json").unlink()
+    assert lider("resume", "x", "--tracker", "wandb")[0] == 2
+    assert (tmp_path / "x" / "config.yaml").read_bytes() == before[tmp_path / "x" / "config.yaml"]
+    assert lider("resume", "x")[0] == 0
+
+
+def test_a_resumed_run_can_do_without_its_tracker(lider, tmp_path: Path) -> None:
+    options = ("--benchmark", "synthetic", "--epochs", "1", "--buffer", "10", "--out", "x")
+    assert lider("run", *options, "--tracker", "tensorboard")[0] == 0
+    (tmp_path / "x" / "result.json").unlink()
+    assert lider("resume", "x", "--tracker", "none")[0] == 0
+    assert RunFolder(tmp_path / "x").config().tracker == []

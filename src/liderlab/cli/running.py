@@ -156,10 +156,10 @@ def resume(
     tracker: Annotated[
         list[str] | None,
         typer.Option(
-            help="From now on: tensorboard, wandb or mlflow; repeatable.",
+            help="From now on: tensorboard, wandb or mlflow; repeatable; or none.",
             metavar="NAME",
             show_default="as before",
-            autocompletion=complete.one_of("tensorboard", "wandb", "mlflow"),
+            autocompletion=complete.one_of("tensorboard", "wandb", "mlflow", "none"),
         ),
     ] = None,
     devices: Annotated[
@@ -189,7 +189,7 @@ def resume(
     changes = given(
         on_nonfinite=on_nonfinite,
         checkpoint_every=checkpoint_every,
-        tracker=tracker or None,
+        tracker=[] if tracker == ["none"] else tracker or None,
         devices=started_with() if devices is None else devices,
         strategy=strategy,
     )

@@ -34,7 +34,7 @@ def _ask_about(out: Path) -> Existing:
     from ..experiments.folder import RunFolder
 
     folder = RunFolder(out)
-    if not folder.begun or folder.finished:
+    if not folder.begun or folder.finished or folder.foreign:
         return "refuse"
     if sys.stdin.isatty() and typer.confirm(f"{out} holds an unfinished run: resume it?"):
         return "resume"

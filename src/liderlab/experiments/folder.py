@@ -67,6 +67,17 @@ class RunFolder:
         return (self.path / "config.yaml").is_file()
 
     @property
+    def foreign(self) -> bool:
+        """Whether its config.yaml is somebody else's: no run was ever here, nor could read it."""
+        if not self.begun or (self.path / LOCK).exists():
+            return False
+        try:
+            self.config()
+        except UserError:
+            return True
+        return False
+
+    @property
     def finished(self) -> bool:
         return (self.path / "result.json").is_file()
 

@@ -70,7 +70,7 @@ def run(
         if not team.leads:
             return _take_part(config, folder, team)
         try:
-            work = _begin(config, folder, existing, team, held)
+            work, state, trackers = _begin(config, folder, existing, team, held)
         except Exception as error:
             if place.outside:
                 with suppress(type(error)):
@@ -86,13 +86,16 @@ def run(
                 helpers = held.enter_context(Helpers(place, work.config, folder.path))
                 helpers.meet(team, place, kind)
             begin_together(team, None, _identity(work, folder))
-            return _Execution(work, folder, listener, helpers).go()
+            return _Execution(work, folder, state, trackers, listener, helpers).go()
 
 
 def _begin(
     config: RunConfig, folder: RunFolder, existing: Existing, team: Team, held: ExitStack
-) -> Run:
-    """The run, ready to go, in its folder, which stays locked as long as it is `held`."""
+) -> tuple[Run, State | None, Trackers]:
+    """The run, ready to go, where it goes on, and its trackers; in its folder, which stays locked
+    as long as it is `held`. Whatever can be refused is, before an earlier run there is touched."""
+    if folder.foreign:
+        raise UserError(f"{folder.path / 'config.yaml'} is not a run's: choose another --out")
     if existing == "refuse" and folder.taken:
         raise UserError(f"{folder.path} exists and is not empty: choose another --out, or --force")
     check_installed(config.tracker)
@@ -102,13 +105,27 @@ def _begin(
     work = _build(config, folder.memory, team)  # bad input leaves nothing behind
     held.enter_context(folder.lock())
     if resumed:
-        folder.follow(work.config)
+        folder.check_same(work.config)
         if folder.finished:
             check_origin(folder.result(), work.origin, folder.path)
             raise Finished
+    state = folder.resumable() if resumed else None
+    trackers = held.enter_context(_start_trackers(work, folder, state["steps"] if state else 0))
+    if resumed:
+        folder.follow(work.config)
     else:
         folder.begin(work.config)
-    return work
+    return work, state, trackers
+
+
+def _start_trackers(work: Run, folder: RunFolder, step: int) -> Trackers:
+    try:
+        told = work.config.model_dump(mode="json")
+        return Trackers(work.config.tracker, folder.path, told, step)
+    except UserError:
+        if not folder.begun:
+            folder.remove()
+        raise
 
 
 def _build(config: RunConfig, memory: Path | None, team: Team) -> Run:
@@ -131,7 +148,7 @@ def _take_part(
     begin_together(team, error, "" if work is None else _identity(work, folder))
     assert work is not None
     with deterministic(bool(work.config.deterministic)):
-        return _Execution(work, folder, None, None).go()
+        return _Execution(work, folder, folder.resumable()).go()
 
 
 def help_out(config: RunConfig, out: Path, rank: int, size: int, port: int) -> None:
@@ -179,14 +196,21 @@ class _Execution:
     """A run under way: its loop, its folder, its clock. Ranks but the first write nothing."""
 
     def __init__(
-        self, work: Run, folder: RunFolder, listener: Listener | None, helpers: Helpers | None
+        self,
+        work: Run,
+        folder: RunFolder,
+        state: State | None,
+        trackers: Trackers | None = None,
+        listener: Listener | None = None,
+        helpers: Helpers | None = None,
     ) -> None:
         self._work, self._folder, self._listener = work, folder, listener
         self._team, self._helpers = work.loop.team, helpers
+        self._trackers = trackers or Trackers([], folder.path, {}, 0)
         self._interval = Interval.parse(work.config.checkpoint_every)
         self._seconds, self._logged = 0.0, 0
         self._cpu: float | None = 0.0
-        if (state := folder.resumable()) is not None:
+        if state is not None:
             check_origin(state.pop("origin", {}), work.origin, folder.path)
             self._seconds, self._logged = state.pop("seconds"), state.pop("logged")
             self._cpu = state.pop("seconds_cpu", None)  # older versions did not count: unknown
@@ -197,9 +221,6 @@ class _Execution:
                 work.loop.load_state_dict(state)
             if self._team.leads:
                 work.loop.memory.checkpointed(state["steps"], folder.checkpoints.oldest())
-        told = work.config.model_dump(mode="json")
-        trackers = work.config.tracker if self._team.leads else []
-        self._trackers = Trackers(trackers, folder.path, told, work.loop.steps)
         self._started = self._saved_at = time.monotonic()
         self._cpu_before = time.process_time()
         self._saved_steps = work.loop.steps
@@ -260,7 +281,6 @@ class _Execution:
         with (
             stop_requests() as request,
             self._folder.open_metrics(self._logged) if leads else io.BytesIO() as metrics,
-            self._trackers,
         ):
             for event in self._work.loop:
                 if leads:

@@ -60,6 +60,7 @@ class Trackers:
             try:
                 self._trackers.append(TRACKERS.load(name)(folder, config, step))
             except Exception as error:  # whatever that package raises: no login, no server, …
+                self.__exit__()
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise UserError(f"cannot start {name}: {reason}") from None
 
