@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from liderlab.experiments import doctor
+from liderlab.experiments.interrupt import Stopped
 
 
 def test_doctor_finds_nothing_wrong_here(lider, tmp_path: Path, monkeypatch) -> None:
@@ -41,6 +42,16 @@ def test_a_failing_self_test_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("liderlab.experiments.run.run", broken)
     finding = doctor._self_test()
     assert (finding.state, finding.found) == ("problem", "no kernel")
+
+
+def test_a_self_test_that_is_stopped_is_no_problem_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object) -> None:
+        raise Stopped(2, "somewhere")
+
+    monkeypatch.setattr("liderlab.experiments.run.run", stopped)
+    with pytest.raises(Stopped, match="the self-test did not end") as found:
+        doctor._self_test()
+    assert found.value.exit_code == 130
 
 
 def test_export(lider, tmp_path: Path) -> None:

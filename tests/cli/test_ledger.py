@@ -92,6 +92,8 @@ def test_what_comes_with_the_package(lider) -> None:
         ("ledger collect nowhere --out c", "nowhere is not a folder"),
         ("ledger collect . --out c", "holds no runs"),
         ("ledger frobnicate", "frobnicate"),
+        ("ledger --json cells er-ace", "options come after the command: lider ledger cells"),
+        ("ledger --table nonsense cells er", "options come after the command"),
     ],
 )
 def test_mistakes_are_one_sentence(lider, tmp_path: Path, arguments: str, says: str) -> None:

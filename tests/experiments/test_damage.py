@@ -172,7 +172,7 @@ def test_strangers_among_the_checkpoints_are_left_alone(lider: Any, folder: RunF
     assert stray.exists()
 
 
-LOOKING = ("show x", "predict x i.png", "export x", "resume x", "analyze hessian x --scale smoke")
+LOOKING = ("show x", "predict x i.png", "export x", "analyze hessian x --scale smoke")
 
 
 @pytest.mark.parametrize(
@@ -186,12 +186,15 @@ LOOKING = ("show x", "predict x i.png", "export x", "resume x", "analyze hessian
     ],
     ids=["no values", "no classes", "no accuracy", "two sides", "no fingerprint"],
 )
-def test_an_incomplete_result_is_one_sentence(
+def test_an_incomplete_result_is_one_sentence_and_resuming_mends_it(
     lider: Any, folder: RunFolder, damage: Damage
 ) -> None:
+    before = folder.result()
     damage(folder)
     for words in LOOKING:
         assert one_sentence(lider(*words.split()), "result.json is damaged"), words
+    assert lider("resume", "x")[0] == 0
+    assert folder.result()["class_incremental"] == before["class_incremental"]
 
 
 def test_a_null_is_no_accuracy(lider: Any, folder: RunFolder) -> None:

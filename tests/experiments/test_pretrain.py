@@ -161,6 +161,11 @@ def test_a_name_tells_how_to_train_it(name: str, options: str) -> None:
 TRAIN = ["pretrain", "--benchmark", "synthetic", "--backbone", "convnet-small", "--scale", "smoke"]
 
 
+def test_pre_training_has_one_task(lider: Lider) -> None:
+    code, _, err = lider(*TRAIN, "--set", "benchmark.tasks=3")
+    assert (code, err) == (2, "lider: pre-training is one task, not 3\n")
+
+
 def test_kept_weights_are_replaced_only_by_force(
     lider: Lider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

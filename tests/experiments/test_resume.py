@@ -350,6 +350,9 @@ def test_after_a_loss_that_was_not_finite_the_run_can_go_on_and_says_how_it_did(
         run(make_config(SMALL, changes), tmp_path)
     result = run(make_config(SMALL, changes, {"on_nonfinite": "skip"}), tmp_path, existing="resume")
     folder = RunFolder(tmp_path)
+    assert b"NaN" not in (tmp_path / "metrics.jsonl").read_bytes()  # which is no JSON
+    terms = [line["terms"].values() for line in folder.metrics() if line["kind"] == "step"]
+    assert any(None in values for values in terms)
     assert folder.config().on_nonfinite == result["config"]["on_nonfinite"] == "skip"
     run(make_config(SMALL, changes, {"on_nonfinite": "stop"}), tmp_path, existing="resume")
     assert folder.config().on_nonfinite == "skip"  # it had finished: that is how it was made

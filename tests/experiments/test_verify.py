@@ -1,6 +1,8 @@
 """What `verify-resume` starts, without starting it."""
 
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,19 @@ import pytest
 from liderlab.experiments import verify
 from liderlab.experiments.config import make_config
 from liderlab.experiments.run import run
+
+
+def test_a_run_does_not_outlive_whoever_watches_it(tmp_path: Path) -> None:
+    seen: list[subprocess.Popen[bytes]] = []
+
+    def watch() -> None:
+        with verify._started(["--epochs", "999"], tmp_path / "x") as process:
+            seen.append(process)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        watch()
+    assert seen[0].returncode == -9
 
 
 @pytest.mark.parametrize("given", [[], ["--checkpoint-every", "7"]], ids=["silent", "said"])
@@ -22,12 +37,13 @@ def test_how_often_to_save_is_up_to_the_user(
         def wait(self) -> None:
             """It has finished."""
 
-    def start(arguments: Sequence[str], out: Path) -> Done:
+    @contextmanager
+    def start(arguments: Sequence[str], out: Path) -> Iterator[Done]:
         started.append(list(arguments))
         run(make_config({"benchmark": "synthetic", "backbone": {"width": 8}}), out)
-        return Done()
+        yield Done()
 
-    monkeypatch.setattr(verify, "_start", start)
+    monkeypatch.setattr(verify, "_started", start)
     monkeypatch.setattr(verify, "_kill", lambda process, folder, moment: True)
     verdict = verify.verify_resume(["--seed", "0", *given], 1, tmp_path, lambda text: None)
     assert (verdict.kills, verdict.runs, verdict.differences) == (1, 1, [])

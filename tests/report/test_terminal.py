@@ -128,6 +128,22 @@ def test_compare_seed_by_seed(lider: Any, runs: Path, tmp_path: Path) -> None:
     assert narrow(out)
 
 
+def test_a_seed_that_was_run_twice_is_one_seed(lider: Any, runs: Path, tmp_path: Path) -> None:
+    values = []
+    for name, more in (("one", 0.0), ("two", 10.0)):
+        shutil.copytree(runs / "er-ace-0", tmp_path / "a" / name)
+        file = tmp_path / "a" / name / "result.json"
+        result = json.loads(file.read_text())
+        result["class_incremental"]["faa"] += more
+        result["config"]["tracker"] = ["tensorboard"] if more else []  # says nothing about training
+        file.write_text(json.dumps(result))
+        values.append(result["class_incremental"]["faa"])
+    shutil.copytree(runs / "er-ace-lider-0", tmp_path / "b" / "one")
+    tree = json.loads(lider("compare", "a", "b", "--json")[1])
+    assert tree["class_incremental"]["faa"]["a"] == pytest.approx(sum(values) / 2)
+    assert "seed 0\n" in lider("compare", "a", "b")[1]
+
+
 def test_report_says_what_it_left_out(lider: Any, runs: Path, tmp_path: Path) -> None:
     for name in ("good", "bad"):
         shutil.copytree(runs / "er-ace-0", tmp_path / "r" / name)

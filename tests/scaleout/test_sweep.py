@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,18 @@ def test_what_the_report_leaves_out_is_said(lider, write, tmp_path: Path) -> Non
     assert code == 0, err
     assert "lider: left out: " in err
     assert "seed=1" in err.split("left out: ")[1]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_damaged_result_is_made_anew(lider, write, tmp_path: Path) -> None:
+    file = write("s.yaml", {"base": {**BASE, "backbone": {"width": 8}, "threads": 1}, "seeds": 2})
+    assert lider("sweep", file, "--out", "x")[0] == 0
+    result = tmp_path / "x/runs/seed=1/result.json"
+    before = json.loads(result.read_text())
+    result.write_text("")
+    code, _, err = lider("sweep", file, "--out", "x")
+    assert code == 0, err
+    assert json.loads(result.read_text())["class_incremental"] == before["class_incremental"]
 
 
 @pytest.mark.parametrize("out", ["s.yaml", "s.yaml/below"])

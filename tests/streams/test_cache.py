@@ -83,12 +83,16 @@ def test_a_changed_source_is_read_again_and_the_old_cache_goes(
     assert len(list((own_data_folder / "cache").glob("m-8px-*"))) == 2
 
 
-@pytest.mark.parametrize("harm", ["cut off", "gone", "no json", "another kind"])
+@pytest.mark.parametrize("harm", ["cut off", "empty", "gone", "no json", "another json", "kind"])
 def test_a_damaged_cache_is_made_anew(source: Path, own_data_folder: Path, harm: str) -> None:
     cached("c", source, 32, read_cifar100)
     (folder,) = (own_data_folder / "cache").glob("c-*")
     if harm == "cut off":
         os.truncate(folder / "train_x.npy", 500)
+    elif harm == "empty":
+        os.truncate(folder / "test_y.npy", 0)
+    elif harm == "another json":
+        (folder / "about.json").write_text("[]")
     elif harm == "gone":
         (folder / "test_y.npy").unlink()
     elif harm == "no json":

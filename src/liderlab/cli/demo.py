@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ..experiments.interrupt import Stopped
 from .manual import START, examples
-from .shared import leave_out, new_console
+from .shared import AGAIN, leave_out, new_console
 
 app = typer.Typer()
 
@@ -29,6 +30,7 @@ def demo(
     """
     from ..experiments.accuracy_figure import leave_figure
     from ..experiments.demo import demo_runs
+    from ..experiments.run import Existing
     from ..experiments.run import run as execute
     from ..report.figures import draw_comparison
     from ..report.page import write_report
@@ -37,13 +39,18 @@ def demo(
     from ..report.tables import comparison
 
     runs, folders = list(demo_runs(seeds)), []
+    # one that was interrupted goes on; one that is whole is made anew
+    existing: Existing = "replace" if (out / "demo.png").exists() else "resume"
     results: dict[str, list[dict[str, Any]]] = {}
     with ProgressDisplay(new_console(stderr=True), len(runs)) as display:
         for label, config in runs:
             folder = out / f"{label.replace(' + ', '-').lower()}-seed{config.seed}"
             folders.append(folder.name)
             display.begin(f"{label}, seed {config.seed}")
-            result = execute(config, folder, existing="replace", listener=display)
+            try:
+                result = execute(config, folder, existing=existing, listener=display)
+            except Stopped as stopped:
+                raise stopped.saying(AGAIN) from None
             leave_figure(result, folder)
             results.setdefault(label, []).append(result)
             display.finish()

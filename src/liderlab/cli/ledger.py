@@ -12,8 +12,8 @@ import typer
 from ..errors import RunFailed, UserError, unknown
 from ..experiments.interrupt import Stopped
 from .manual import Group, examples
-from .shared import JsonOption, new_console, print_json
-from .study import StudyStopped, runner
+from .shared import AGAIN, JsonOption, new_console, print_json
+from .study import runner
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,7 +52,9 @@ def show(
     Reads the records of measured runs that come with the package, or those of --records; writes
     nothing. What was not measured is listed as such.
     """
-    if context.invoked_subcommand is not None:
+    if (command := context.invoked_subcommand) is not None:
+        if as_json or any((table, setting, status, records)):
+            raise UserError(f"options come after the command: lider ledger {command} …")
         return
     from ..report.ledger import cell_table, table_counts
 
@@ -176,7 +178,7 @@ def measure(
             check_inputs(waiting)
         failed = runner(workers)(waiting) if waiting else {}
     except Stopped as stopped:
-        raise StudyStopped(stopped) from None
+        raise stopped.saying(AGAIN) from None
     _analyze(items, out, [plan for plan in plans if plan.name not in failed], err)
     new_console().print(f"next: lider ledger collect {out}", soft_wrap=True, highlight=False)
     if failed:
@@ -279,7 +281,12 @@ def check(
     err.print(f"{record.name}: {record.command}", highlight=False, soft_wrap=True)
     with tempfile.TemporaryDirectory() as temporary, ProgressDisplay(err, 1) as display:
         display.begin(record.name)
-        now = run_again(record, out or Path(temporary) / "run", display)
+        try:
+            now = run_again(record, out or Path(temporary) / "run", display)
+        except Stopped as stopped:
+            if out is None:
+                raise stopped.saying("nothing was kept; with --out it can be resumed") from None
+            raise stopped.saying(AGAIN) from None
         display.finish()
     verdict = compare(record, now, runs, tolerance)
     _tell(cell, verdict, as_json)

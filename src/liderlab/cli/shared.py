@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,6 +62,10 @@ def leave_out(complaints: Iterable[str]) -> None:
         complain(f"left out: {complaint}")
 
 
+AGAIN = "everything is saved; go on by giving the same command again"
+"""What whoever stops more than one run is told."""
+
+
 def given(**options: Any) -> dict[str, Any]:
     """Those options that stand on the command line."""
     return {name: value for name, value in options.items() if value is not None}
@@ -79,7 +84,16 @@ def refuse_file(out: Path) -> None:
 
 
 def print_json(tree: Any) -> None:
-    print(json.dumps(tree, indent=1, ensure_ascii=False))
+    print(json.dumps(_finite(tree), indent=1, ensure_ascii=False))
+
+
+def _finite(tree: Any) -> Any:
+    """null for NaN and infinity, which a damaged file may hold and JSON does not know."""
+    if isinstance(tree, Mapping):
+        return {key: _finite(value) for key, value in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return [_finite(value) for value in tree]
+    return None if isinstance(tree, float) and not math.isfinite(tree) else tree
 
 
 def new_console(stderr: bool = False, repaints: bool = False) -> Console:

@@ -14,6 +14,7 @@ from ..experiments.interrupt import Stopped
 from . import complete
 from .manual import PAPER, examples
 from .shared import (
+    AGAIN,
     JsonOption,
     RunArgument,
     given,
@@ -37,16 +38,6 @@ ScaleOption = Annotated[
         autocompletion=complete.scales,
     ),
 ]
-
-
-class StudyStopped(Stopped):
-    """A study was asked to stop; the same command goes on with it."""
-
-    def __init__(self, stopped: Stopped) -> None:
-        Exception.__init__(
-            self, "stopped: everything is saved; go on by giving the same command again"
-        )
-        self.exit_code = stopped.exit_code
 
 
 @app.command(
@@ -125,7 +116,7 @@ def study(
             name, request, out, runner(workers), lambda text: err.print(text, highlight=False)
         )
     except Stopped as stopped:
-        raise StudyStopped(stopped) from None
+        raise stopped.saying(AGAIN) from None
     write_study(conducted, out / name)
     _report(conducted, out / name / "report.html")
     if as_json:

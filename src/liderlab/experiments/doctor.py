@@ -126,6 +126,7 @@ def _extras() -> Iterator[Finding]:
 def _self_test() -> Finding:
     """Train, save, load: er-ace with LiDER on the small synthetic benchmark."""
     from .config import make_config
+    from .interrupt import Stopped
     from .load import load
     from .run import run
 
@@ -142,6 +143,8 @@ def _self_test() -> Finding:
             }
             run(make_config(tree), Path(folder) / "run")
             load(Path(folder) / "run")
+    except Stopped as stopped:
+        raise stopped.saying("the self-test did not end") from None
     except Exception as error:  # whatever it is, it is what the user wants to hear of
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return Finding("self-test", "problem", reason, "reinstall with: make clean setup")

@@ -82,6 +82,13 @@ class RunFolder:
         return (self.path / "result.json").is_file()
 
     @property
+    def intact(self) -> bool:
+        """Whether it has finished, and its result can be read."""
+        with suppress(UserError):
+            return self.finished and bool(self.result())
+        return False
+
+    @property
     def taken(self) -> bool:
         """Whether anything but our own lock is in it."""
         return self.path.is_dir() and any(file.name != LOCK for file in self.path.iterdir())
@@ -254,6 +261,10 @@ class RunFolder:
         write_atomically(self.path / "result.json", lambda file: file.write(text))
         (self.path / "progress.json").unlink(missing_ok=True)
 
+    def forget_result(self) -> None:
+        """What is damaged is written anew, from the last checkpoint."""
+        (self.path / "result.json").unlink(missing_ok=True)
+
     def result(self) -> dict[str, Any]:
         if not self.finished:
             raise UserError(
@@ -267,7 +278,8 @@ class RunFolder:
         except OSError as error:
             raise UserError(f"cannot read {self.path / 'result.json'}: {error.strerror}") from None
         except (ValueError, RecursionError):
-            raise UserError(f"{self.path / 'result.json'} is damaged: run it again") from None
+            how = f"lider resume {shlex.quote(str(self.path))} writes it anew"
+            raise UserError(f"{self.path / 'result.json'} is damaged: {how}") from None
 
     def state(self) -> State:
         """The latest checkpoint that is whole; of a finished run its last one, or none."""

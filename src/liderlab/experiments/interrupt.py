@@ -18,6 +18,11 @@ class Stopped(Exception):
         super().__init__(f"stopped: everything is saved; go on with: {words}")
         self.exit_code = 128 + number
 
+    def saying(self, message: str) -> Stopped:
+        """The same stop in other words, where more is known about what was stopped."""
+        self.args = (f"stopped: {message}",)
+        return self
+
 
 class StopRequest:
     """The first signal is noted here; a second one of the same kind takes its usual effect."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,10 @@ def pretraining(*layers: Tree) -> RunConfig:
     >>> pretraining({"benchmark": "synthetic", "training": {"epochs": 2}}).training.gamma
     0.5
     """
+    for layer in layers:
+        benchmark = layer.get("benchmark")
+        if isinstance(benchmark, Mapping) and benchmark.get("tasks", 1) not in (None, 1):
+            raise UserError(f"pre-training is one task, not {benchmark['tasks']}")
     config = make_config(RECIPE, *layers, {"benchmark": {"tasks": 1}})
     if config.method.name != "joint":
         raise UserError(f"pre-training is a joint run, not one of {config.method.name}")

@@ -106,9 +106,10 @@ def _begin(
     held.enter_context(folder.lock())
     if resumed:
         folder.check_same(work.config)
-        if folder.finished:
+        if folder.intact:
             check_origin(folder.result(), work.origin, folder.path)
             raise Finished
+        folder.forget_result()
     state = folder.resumable() if resumed else None
     trackers = held.enter_context(_start_trackers(work, folder, state["steps"] if state else 0))
     if resumed:

@@ -7,7 +7,8 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,8 @@ def verify_resume(
     often enough by then, another one follows.
     """
     whole = RunFolder(folder / "whole")
-    _wait_for(_start(arguments, whole.path), whole)
+    with _started(arguments, whole.path) as process:
+        _wait_for(process, whole)
     training = whole.result()["seconds"]
     say(f"undisturbed: {training:.1f} s of training")
     often = ["--checkpoint-every", str(max(1, whole.state()["steps"] // 20))]
@@ -51,21 +53,28 @@ def verify_resume(
         target = RunFolder(folder / f"killed-{runs}")
         while not target.finished:
             # in front: whoever says how often to save is heard
-            process = _start([*often, "--resume", *arguments], target.path)
             moment = random.uniform(0, 2 * training / (kills - done + 1))
-            if done < kills and _kill(process, target, moment):
-                done += 1
-                say(f"killed {done}/{kills} after {moment:.2f} s of training")
-            else:
-                _wait_for(process, target)
+            with _started([*often, "--resume", *arguments], target.path) as process:
+                if done < kills and _kill(process, target, moment):
+                    done += 1
+                    say(f"killed {done}/{kills} after {moment:.2f} s of training")
+                else:
+                    _wait_for(process, target)
         differences += [f"{target.path.name}: {what}" for what in compare(whole, target)]
     return Verdict(done, runs, differences)
 
 
-def _start(arguments: Sequence[str], out: Path) -> subprocess.Popen[bytes]:
+@contextmanager
+def _started(arguments: Sequence[str], out: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A run in a process of its own, which does not outlive whoever watches it."""
     command = [sys.executable, "-m", "liderlab.cli", "run", "--out", str(out), *arguments]
     with out.with_suffix(".log").open("wb") as log:
-        return subprocess.Popen(command, stdout=log, stderr=log)
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def _kill(process: subprocess.Popen[bytes], folder: RunFolder, moment: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..training.loop import Event, Loop, TaskDone
@@ -35,9 +36,14 @@ def metrics_line(work: Run, event: Event) -> dict[str, Any] | None:
         "task": event.task.index,
         "fit": event.fit.name,
         "epoch": event.epoch,
-        "terms": {name: float(value) for name, value in event.terms.items()},
-        "readings": readings(work.loop),
+        "terms": {name: _finite(float(value)) for name, value in event.terms.items()},
+        "readings": {name: _finite(value) for name, value in readings(work.loop).items()},
     }
+
+
+def _finite(value: float) -> float | None:
+    """JSON knows neither NaN nor infinity."""
+    return value if math.isfinite(value) else None
 
 
 def readings(loop: Loop) -> dict[str, float]:

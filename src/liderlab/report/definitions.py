@@ -66,7 +66,8 @@ TERMS = {
     "scale": "full: as configured. smoke and cpu are smaller versions of an experiment (fewer "
     "epochs and images, a narrower network): their numbers cannot be held against the paper's.",
     "buffer": "How many samples the memory can hold.",
-    "seeds": "How many runs the row is made of, finished ones only.",
+    "seeds": "How many seeds the row is made of, finished ones only; where one was run more than "
+    "once, the mean counts.",
     "accuracy matrix": "Row t, column i: accuracy on task i after training task t, in percent.",
     "forgetting": "Of a task: its best accuracy so far minus its accuracy now.",
     "loss terms": "What the optimizer adds up, as weighted, at the logged steps. Where many steps "

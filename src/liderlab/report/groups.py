@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..experiments.presets import presets
-from .records import Record, differing, essence
+from .records import Record, by_seed, differing, essence
 
 PaperKey = tuple[str, int | None, str, bool]
 PaperNumbers = Mapping[PaperKey, Mapping[str, float]]
@@ -38,8 +38,7 @@ class Group:
 
     def values(self, setting: str, metric: str) -> dict[int, float]:
         """A metric by seed, where it is defined."""
-        found = {run.seed: run.metric(setting, metric) for run in self.runs}
-        return {seed: value for seed, value in found.items() if value is not None}
+        return by_seed(self.runs, setting, metric)
 
 
 def grouped(records: Sequence[Record]) -> list[Group]:

@@ -97,7 +97,9 @@ class Snapshot:
 
     @property
     def loss(self) -> list[float | None]:
-        return [sum(line["terms"].values()) for line in self.steps]
+        """Their sum; None where one of them was not finite."""
+        terms = [list(line["terms"].values()) for line in self.steps]
+        return [None if None in values else sum(values) for values in terms]
 
 
 class Watched:

@@ -164,7 +164,7 @@ def _row(group: Group, groups: Sequence[Group], paper: PaperNumbers) -> Tree:
         "buffer": run.buffer,
         "scale": run.scale,
         "changes": _changes(run),
-        "seeds": len(finished),
+        "seeds": len({r.seed for r in finished}),
         "values": {s: {m: _mean(group, s, m) for m in METRICS} for s in SETTINGS},
         "adds": {s: {m: _adds(group, other, s, m) for m in METRICS} for s in SETTINGS},
         "also": list(partner.also) if partner else [],

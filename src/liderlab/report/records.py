@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Literal
 
 from ..errors import UserError
@@ -178,6 +179,15 @@ def read_all(paths: Iterable[Path]) -> tuple[list[Record], list[str]]:
     return records, complaints
 
 
+def by_seed(runs: Iterable[Record], setting: str, metric: str) -> dict[int, float]:
+    """A metric by seed, where it is defined; the mean, if a seed was run more than once."""
+    found: dict[int, list[float]] = {}
+    for run in runs:
+        if (value := run.metric(setting, metric)) is not None:
+            found.setdefault(run.seed, []).append(value)
+    return {seed: fmean(values) for seed, values in found.items()}
+
+
 BOOKKEEPING = (
     "seed",
     "preset",
@@ -189,6 +199,7 @@ BOOKKEEPING = (
     "checkpoint_every",
     "keep_tasks",
     "on_nonfinite",
+    "tracker",
     "scale.changes",
 )
 """Fields that say how a run was executed, or repeat others, not what was trained."""

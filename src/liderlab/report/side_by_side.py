@@ -15,7 +15,7 @@ from rich.text import Text
 from ..errors import UserError
 from ..experiments.folder import flat
 from .definitions import METRICS
-from .records import BOOKKEEPING, SETTINGS, Record, differing, read_all
+from .records import BOOKKEEPING, SETTINGS, Record, by_seed, differing, read_all
 from .statistics import Interval, paired_difference
 from .tables import SETTINGS as SETTING_LABELS
 from .tables import mean_and_std
@@ -48,8 +48,7 @@ class Comparison:
         }
 
     def values(self, side: int, setting: str, metric: str) -> dict[int, float]:
-        found = {run.seed: run.metric(setting, metric) for run in self.sides[side]}
-        return {seed: value for seed, value in found.items() if value is not None}
+        return by_seed(self.sides[side], setting, metric)
 
     def difference(self, setting: str, metric: str) -> Interval | None:
         """b − a."""
@@ -100,9 +99,8 @@ def _side(path: Path) -> tuple[list[Record], list[str]]:
 def comparison_tables(comparison: Comparison) -> Iterator[RenderableType]:
     """What differs in the configuration, then the metrics; they fit in 80 columns."""
     for letter, name, side in zip("AB", comparison.names, comparison.sides, strict=True):
-        seeds = ", ".join(str(run.seed) for run in side)
-        plural = "s" * (len(side) != 1)
-        what = f"{name}: {side[0].label}, seed{plural} {seeds}"
+        seeds = list(dict.fromkeys(str(run.seed) for run in side))
+        what = f"{name}: {side[0].label}, seed{'s' * (len(seeds) != 1)} {', '.join(seeds)}"
         yield Text.assemble((f"{letter}  ", "bold"), what)
     yield _configuration(comparison.configuration())
     yield _metrics(comparison)

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from ..experiments.folder import RunFolder
 from ..experiments.plan import Plan
+from .listing import number
 
 SHOWN = 12  # lines of the live table
 STYLES = {"running": "cyan", "done": "green", "failed": "red", "stopped": "yellow"}
@@ -73,7 +74,7 @@ class SweepDisplay:
         folder = self._plans[name].folder
         if state == "done":
             result = RunFolder(folder).result()
-            return f"FAA {result['class_incremental']['faa']:.2f} %, {result['seconds']:.1f} s"
+            return f"FAA {number(result['class_incremental']['faa'])} %, {result['seconds']:.1f} s"
         return _error(folder / "error.json") if state == "failed" else ""
 
     def _table(self) -> Group:

@@ -125,7 +125,7 @@ def run_all(
     scheduler = Scheduler(engine)
     found: dict[str, Outcome] = {}
     for plan in plans:
-        if RunFolder(plan.folder).finished:
+        if RunFolder(plan.folder).intact:
             found[plan.name] = Outcome(plan, "done")
         elif (error := read_failure(plan.folder)) is not None and not retry_failed:
             found[plan.name] = Outcome(plan, "failed", error)

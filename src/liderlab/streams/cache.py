@@ -13,9 +13,10 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -102,7 +103,7 @@ def _open(folder: Path) -> Cached | None:
         about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
         train, test = (Images(mapped(folder / f"{p}_x.npy"), _labels(folder, p)) for p in PARTS)
         return Cached(train, test, about["names"], about["mean"], about["std"])
-    except (OSError, ValueError, KeyError):
+    except (OSError, EOFError, ValueError, KeyError, TypeError):
         return None
 
 
@@ -127,8 +128,9 @@ def _write(work: Path, reading: Reading, name: str, source: Path, report: Report
     for part in PARTS:
         content: Part = getattr(reading, part)
         _check_labels(name, part, content.labels, reading.names)
-        np.save(work / f"{part}_y.npy", np.asarray(content.labels, dtype=np.int64))
-        with (work / f"{part}_x.npy").open("wb") as file:
+        with _synced(work / f"{part}_y.npy") as file:
+            np.save(file, np.asarray(content.labels, dtype=np.int64))
+        with _synced(work / f"{part}_x.npy") as file:
             shape = (counts[part], *reading.shape)
             header = {"descr": "|u1", "fortran_order": False, "shape": shape}
             npy.write_array_header_1_0(file, header)
@@ -139,14 +141,22 @@ def _write(work: Path, reading: Reading, name: str, source: Path, report: Report
                 report(what, done + written, total)
                 if part == "train":
                     moments.add(block)
-            file.flush()
-            os.fsync(file.fileno())
         if written != counts[part]:
             raise UserError(f"{name}: {counts[part]} {part} labels, but {written} images")
         done += written
     about: dict[str, Any] = {"source": str(source.resolve()), "names": list(reading.names)}
     about |= {"mean": moments.mean.tolist(), "std": moments.std.tolist()}
-    (work / "about.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
+    with _synced(work / "about.json") as file:
+        file.write(json.dumps(about, ensure_ascii=False).encode())
+
+
+@contextmanager
+def _synced(path: Path) -> Iterator[IO[bytes]]:
+    """A file that is on the disk when it is closed: a power cut must not leave an empty one."""
+    with path.open("wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _check_labels(name: str, part: str, labels: Sequence[int], names: Sequence[str]) -> None:

@@ -180,7 +180,7 @@ def _stretches(parts: Sequence[Sequence[Tree]], name: str) -> list[float | None]
     found: list[float | None] = []
     for part in parts:
         values = [line["readings"][name] for line in part if name in line["readings"]]
-        finite = [value for value in values if math.isfinite(value)]
+        finite = [value for value in values if value is not None and math.isfinite(value)]
         found.append(float(f"{fmean(finite):.4g}") if finite else None)
     return found
 

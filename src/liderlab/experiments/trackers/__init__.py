@@ -102,7 +102,8 @@ def flat(line: Mapping[str, Any]) -> dict[str, float]:
     """
     if line["kind"] == "step":
         terms = {f"loss/{name}": value for name, value in line["terms"].items()}
-        return {_ascii(name): value for name, value in (terms | line["readings"]).items()}
+        numbers = (terms | line["readings"]).items()
+        return {_ascii(name): value for name, value in numbers if value is not None}
     values: dict[str, float] = {}
     for scenario in SCENARIOS:
         seen = line.get(scenario, [])[: line["task"] + 1]
