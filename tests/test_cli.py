@@ -115,6 +115,7 @@ def test_options_reach_the_configuration(lider, tmp_path: Path) -> None:
         ("run --out full", "--force"),
         ("run --checkpoint-every soon", "like 30s, 5m or 1h"),
         ("run --on-nonfinite maybe", "'stop' or 'skip'"),
+        ("run --method finetune --set memory.poison=0.5", "finetune has no memory"),
         ("resume nowhere", "not a run's folder"),
         ("verify-resume --kills 0", "--kills"),
         ("verify-resume --out x", "takes no --out"),

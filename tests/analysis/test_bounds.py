@@ -68,6 +68,21 @@ def test_it_bounds_every_slope():
         assert float(change.detach().max()) <= bound
 
 
+def test_a_layer_that_runs_twice_stretches_twice():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 2, bias=False)
+            self.layer.weight.data = 2 * torch.eye(2)
+
+        def forward(self, x):
+            return self.layer(self.layer(x).relu())
+
+    bound = lipschitz_bound(Twice(), torch.zeros(1, 2))
+    assert bound.norms == pytest.approx({"layer": 2.0, "layer (2)": 2.0})
+    assert bound.product == pytest.approx(4.0)
+
+
 def test_twice_the_weights_twice_the_bound_and_the_same_lambda():
     model = convnet()
     before = lipschitz_bound(model, X[:1]), lipschitz_constants(model, X, stages=["0", "3"])

@@ -8,6 +8,7 @@ import torch
 from liderlab import analysis
 from liderlab.analysis import found_in, guessing_game
 from liderlab.analysis.pixels import Pixels
+from liderlab.errors import UserError
 
 
 def test_a_random_scorer_is_at_chance(clouds):
@@ -20,6 +21,13 @@ def test_a_random_scorer_is_at_chance(clouds):
 
     game = guessing_game(random, inside, (x, y), perturbations=2)
     assert game.auc == pytest.approx(0.5, abs=0.05)
+
+
+def test_one_class_cannot_be_told_from_others(clouds):
+    x, y = clouds(20)
+    inside = torch.arange(20) < 10
+    with pytest.raises(UserError, match="one class has no other"):
+        guessing_game(lambda x: torch.zeros(len(x), 1), inside, (x, torch.zeros_like(y)))
 
 
 def test_an_overfitted_memory_gives_itself_away(clouds, train):

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from liderlab.errors import UserError
 from liderlab.functional import curvature
 from liderlab.functional.curvature import (
     diagonal_fisher,
@@ -330,8 +331,33 @@ def test_layers_that_run_twice_or_not_at_all(generator: torch.Generator) -> None
     found = kronecker_factors(network, kronecker_layers(network), x, y, CLASSES)
     assert set(found) == {"used", "aside"}
     assert torch.count_nonzero(found["aside"][1]) == 0
-    with pytest.raises(RuntimeError, match="'used' ran twice"):
+    with pytest.raises(UserError, match="'used' ran twice"):
         kronecker_factors(network := Odd(2), kronecker_layers(network), x, y, CLASSES)
+
+
+class Windows(nn.Module):
+    """Positions folded into the batch axis for one layer, as shifted windows are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.last = nn.Linear(3, 5), nn.Linear(5, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.inner(x.flatten(0, 1)).unflatten(0, x.shape[:2])
+        return self.last(hidden.relu().mean(1))
+
+
+def test_rows_of_a_layer_that_are_not_samples(generator: torch.Generator) -> None:
+    network = randomise(Windows(), generator)
+    x, y = rows(4, (6, 3), generator)
+    parameters = dict(network.named_parameters())
+    squares = diagonal_fisher(network, parameters, x, y, CLASSES)
+    for name, parameter in parameters.items():
+        losses = (F.cross_entropy(network(x[i : i + 1]), y[i : i + 1]) for i in range(len(x)))
+        gradients = [torch.autograd.grad(loss, parameter)[0] for loss in losses]
+        torch.testing.assert_close(squares[name], torch.stack(gradients).square().sum(0))
+    with pytest.raises(UserError, match="'inner' was given 24 rows for 4 samples"):
+        kronecker_factors(network, kronecker_layers(network), x, y, CLASSES)
 
 
 # The quadratic form

@@ -26,7 +26,6 @@ def lab_batch(slots: list[int], tasks: list[int]) -> SimpleNamespace:
         ({}, [1, 2]),
         ({"rows": "past"}, [1]),
         ({"on": "stream"}, [0, 3]),
-        ({"on": "stream", "rows": "past"}, []),
         ({"draw": "fresh"}, []),
         ({"alpha": 0.0, "beta": 0.0}, []),
     ],
@@ -100,6 +99,11 @@ def test_a_run_learns_the_targets(build, draw):
 def test_fresh_draws_hear_all_of_the_memory_or_are_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(UserError, match="draw='fresh' draws from the memory"):
         LiDER(draw="fresh", **changed)
+
+
+def test_past_rows_are_replayed_rows() -> None:
+    with pytest.raises(UserError, match="rows='past' chooses among replayed rows"):
+        LiDER(on="stream", rows="past")
 
 
 def test_a_state_for_unknown_stages_is_one_sentence() -> None:

@@ -103,6 +103,23 @@ def test_penalty_and_its_gradient_are_those_of_the_dense_jacobians():
         assert a.abs().max() > 1e-4
 
 
+def test_passes_to_come_do_not_change_its_gradient():
+    """They move BatchNorm's running statistics, which the pass in eval mode has worked with."""
+    gradients = []
+    for another in (False, True):
+        model = convnet().float().train()
+        lider = LiDER(model, ["1", "4"], estimator="jacobian")
+        with torch.random.fork_rng(), lider.watch():
+            model(images().float())
+        penalty = lider.penalty()
+        if another:
+            with torch.random.fork_rng():
+                model(2 + 3 * images().float())
+        gradients.append(torch.autograd.grad(penalty, model[0].weight)[0])
+    assert torch.equal(*gradients)
+    assert gradients[0].abs().max() > 1e-4
+
+
 def test_its_pass_leaves_modes_statistics_hooks_and_randomness_alone():
     model = convnet().train()
     model[3].eval()

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from liderlab.analysis import lipschitz_bound, lipschitz_constants
+from liderlab.backbones.convnet import ConvNet
 from liderlab.streams.splitting import SplitStream, on_device
 from liderlab.training.loop import Loop, StepDone
 
@@ -175,6 +177,12 @@ def test_images_on_the_device_change_nothing(build: Build, stream: SplitStream) 
     for _ in near:
         pass
     assert same_weights(far, near)
+
+
+@pytest.mark.parametrize("analysis", [lipschitz_bound, lipschitz_constants])
+def test_analyses_take_their_samples_to_the_network(analysis: Callable[..., Any]) -> None:
+    with FarDevice():
+        assert analysis(ConvNet(4, (3, 8, 8), width=8).to(FAR), torch.rand(2, 3, 8, 8))
 
 
 def test_the_device_has_its_rules() -> None:

@@ -114,6 +114,13 @@ def test_a_compiled_step_is_the_plain_step(build: Build, backend: str) -> None:
 
 
 @pytest.mark.usefixtures("fresh_compiler")
+def test_a_compiled_method_may_go_back_twice(build: Build) -> None:
+    plain, compiled = (build("gmed", epochs=1, compile=b) for b in (None, "aot_eager"))
+    for expected, found in zip(terms_of(plain, 3), terms_of(compiled, 3), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.usefixtures("fresh_compiler")
 def test_it_is_compiled_at_all(build: Build) -> None:
     graphs: list[Any] = []
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from liderlab.errors import UserError
 from liderlab.training.statistics import SharedBatchNorm, frozen_statistics, idle, share_batch_norm
 from liderlab.training.team import Team
 
@@ -39,6 +40,15 @@ def test_alone_it_is_batch_norm(shape: tuple[int, ...], options: dict[str, objec
     plain.eval()
     network.eval()
     torch.testing.assert_close(shared(x), plain(x))
+
+
+def test_a_norm_that_does_more_is_not_replaced() -> None:
+    class Activated(nn.BatchNorm1d):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x).relu()
+
+    with pytest.raises(UserError, match="Activated does more than normalise"):
+        share_batch_norm(nn.Sequential(Activated(2)), Team())
 
 
 def test_idle_rows_count_for_nothing() -> None:

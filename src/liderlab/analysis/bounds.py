@@ -8,6 +8,7 @@ r"""Lipschitz constants of a trained network, in two ways.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from ..functional.spectral import batch_norm_scale, linear_part, operator_norm, 
 from ..regularizers.lider import Estimator, LiDER
 from ..regularizers.stages import evaluating
 from .result import Result
+from .scores import device_of
 
 BatchNorms = Literal["fold", "separate", "ignore"]
 Layer = tuple[str, nn.Module, tuple[int, ...]]
@@ -87,11 +89,13 @@ def lipschitz_bound(
 def _linear_layers(model: nn.Module, example: Tensor) -> Iterator[Layer]:
     """In running order, by one pass in eval mode."""
     seen: list[Layer] = []
+    times: Counter[str] = Counter()
 
     def note(name: str) -> Any:
         def hook(module: nn.Module, args: tuple[Tensor, ...]) -> None:
-            if all(known != name for known, _, _ in seen):
-                seen.append((name, module, tuple(args[0].shape[1:])))
+            times[name] += 1  # each run stretches
+            run = name if times[name] == 1 else f"{name} ({times[name]})"
+            seen.append((run, module, tuple(args[0].shape[1:])))
 
         return hook
 
@@ -102,7 +106,7 @@ def _linear_layers(model: nn.Module, example: Tensor) -> Iterator[Layer]:
     ]
     try:
         with evaluating(model):
-            model(example)
+            model(example.to(device_of(model, example)))
     finally:
         for handle in handles:
             handle.remove()
@@ -156,7 +160,7 @@ def lipschitz_constants(
     >>> list(lipschitz_constants(model, torch.rand(4, 3, 8, 8), stages=["0", "2"]).constants)
     ['0', '2']
     """
-    copy = deepcopy(model)
+    copy, x = deepcopy(model), x.to(device_of(model, x))
     lider = LiDER(
         stages=stages,
         estimator=estimator,
@@ -167,7 +171,7 @@ def lipschitz_constants(
     lider.attach(copy, x[:2])
     lider.calibrate(x.split(256), max_samples=len(x))
     assert lider.targets is not None
-    values = lider.targets.tolist()
+    values = lider.targets.detach().cpu().tolist()
     return LipschitzConstants(
         dict(zip(lider.chain[1:], values, strict=True)), sum(values) / len(values)
     )

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..errors import UserError
 from ..regularizers.stages import eval_mode
 
 Model = Callable[[Tensor], Tensor]
@@ -55,6 +56,8 @@ def margin(values: Tensor, target: Tensor) -> Tensor:
     >>> margin(torch.tensor([[3.0, 1.0], [3.0, 1.0]]), torch.tensor([0, 1]))
     tensor([ 2., -2.])
     """
+    if values.shape[1] < 2:
+        raise UserError("one class has no other to be told from: choose tasks of two or more")
     right = values.gather(1, target[:, None])[:, 0]
     others = values.scatter(1, target[:, None], -torch.inf)
     return right - others.amax(1)

@@ -33,6 +33,8 @@ def check(config: RunConfig) -> None:
             f"{method} rehearses and needs a memory: a buffer of 2 samples or more, "
             f"not {config.memory.size} (--buffer 100)"
         )
+    if not METHODS[method].facts["rehearsal"] and config.memory.poison:
+        raise UserError(f"{method} has no memory, and memory.poison would poison nothing")
     if config.memory.storage == "disk" and config.memory.device is not None:
         raise UserError("a memory on disk is on no device: leave out --memory-device")
     _check_policy(method, config.memory.policy)

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
+from ..errors import UserError
 from .lipschitz import power_iteration
 
 Factors = tuple[Tensor, Tensor]
@@ -28,6 +29,7 @@ inputs). Written out in the order of weight.flatten(), its part of F is G ⊗ A.
 ROWS, ELEMENTS = 64, 2**26
 """Per-row gradients held at once: at most this many rows, and this many numbers (256 MB)."""
 
+NOT_KRONECKER = "its factors cannot tell apart: choose oewc for such a network"
 CACHE = 2**19
 """As many numbers are squared and added up while they are still in the processor's cache (2 MB)."""
 
@@ -52,7 +54,9 @@ def diagonal_fisher(
     signals = layer_signals(network, layers, x, y, classes) if layers else {}
     squares: dict[str, Tensor] = {}
     for name, passes in signals.items():
-        if len(passes) == 1:  # the gradients of a layer that runs twice add up before they square
+        # gradients add up before they square: of a layer that runs twice, or that is given other
+        # rows than the samples (windows of them, say, or a table)
+        if len(passes) == 1 and len(passes[0][0]) == len(x):
             found = squared_gradients(layers[name], *passes[0])
             prefix = f"{name}." if name else ""
             squares |= {prefix + own: square for own, square in found.items()}
@@ -160,7 +164,10 @@ def kronecker_factors(
     signals = layer_signals(network, layers, x, y, classes)
     for name, passes in signals.items():
         if len(passes) > 1:
-            raise RuntimeError(f"Layer {name!r} ran twice in one pass: its weights are shared.")
+            raise UserError(f"layer {name!r} ran twice in one pass, which {NOT_KRONECKER}")
+        if (given := len(passes[0][0])) != len(x):
+            rows = f"{given} rows for {len(x)} samples"
+            raise UserError(f"layer {name!r} was given {rows}, which {NOT_KRONECKER}")
     return {name: layer_factors(layers[name], *passes[0]) for name, passes in signals.items()}
 
 

@@ -124,6 +124,11 @@ class LiDER(Regularizer):
                 "draw='fresh' draws from the memory and hears all that it draws: it goes with "
                 f"on='replay' and rows='all', but got on={on!r} and rows={rows!r}."
             )
+        if (on, rows) == ("stream", "past"):
+            raise UserError(
+                "rows='past' chooses among replayed rows, as the stream has the current task's "
+                "only: it goes with on='replay', but got on='stream'."
+            )
         if isinstance(stages, str):
             raise ValueError(f"Expected a list of stages, [{stages!r}], but got {stages!r}.")
         self.alpha, self.beta, self.weights = alpha, beta, weights

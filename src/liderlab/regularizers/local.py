@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .recorder import INPUT, Features
@@ -52,7 +53,9 @@ def stage_maps(network: nn.Module, chain: Sequence[str], x: Tensor) -> Features:
             torch.autocast(x.device.type, enabled=False),
             sdpa_kernel(SDPBackend.MATH),
         ):
-            inner(start.clone())
+            # on copies of the statistics: passes to come move the originals, before going back
+            still = {name: buffer.clone() for name, buffer in inner.named_buffers()}
+            functional_call(inner, still, (start.clone(),))
     finally:
         for handle in handles:
             handle.remove()

@@ -57,6 +57,7 @@ class Passes:
 
 def _compiled(network: nn.Module, backend: str) -> Callable[[Tensor], Tensor]:
     import torch._dynamo as dynamo  # slow to import, and only needed here
+    import torch._functorch.config as functorch
 
     if backend not in (known := dynamo.list_backends(exclude_tags=())):
         raise unknown("compile backend", backend, known)
@@ -66,6 +67,7 @@ def _compiled(network: nn.Module, backend: str) -> Callable[[Tensor], Tensor]:
     dynamo.config.accumulated_recompile_limit = max(
         dynamo.config.accumulated_recompile_limit, SHAPES
     )
+    functorch.donated_buffer = False  # a method may go back through a pass twice (Step.gradient)
     return cast(
         "Callable[[Tensor], Tensor]", torch.compile(network, backend=backend, dynamic=False)
     )

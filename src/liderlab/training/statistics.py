@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from ..errors import UserError
 from .team import Team
 
 
@@ -78,6 +79,11 @@ def share_batch_norm(network: nn.Module, team: Team) -> None:
     for parent in list(network.modules()):
         for name, child in parent.named_children():
             if isinstance(child, _BatchNorm):
+                if type(child).forward is not _BatchNorm.forward:  # what it adds would be lost
+                    kind = type(child).__name__
+                    raise UserError(
+                        f"{kind} does more than normalise and cannot be shared: --strategy ddp"
+                    )
                 setattr(parent, name, SharedBatchNorm(child, team))
 
 
