@@ -105,7 +105,7 @@ def is_finished(plan: Plan) -> bool:
     if not folder.begun:
         return False
     folder.check_same(completed(_as_begun(plan)))
-    return folder.finished
+    return folder.intact
 
 
 def run_in_turn(plans: Sequence[Plan], display: Display) -> dict[str, str]:
