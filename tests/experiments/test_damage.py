@@ -212,7 +212,6 @@ def test_a_configuration_that_does_not_fit_is_one_sentence(lider: Any, folder: R
 
 
 NO_VALUES = {
-    "date": "2001-99-99",
     "whole number": "!!int abc",
     "truth": "!!bool maybe",
     "time": "!!timestamp now",

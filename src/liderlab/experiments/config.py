@@ -33,7 +33,7 @@ from .complaints import one_sentence
 from .presets import preset
 from .scale import SCALES, refuse_another
 from .weight_names import wherever_we_are
-from .yaml_text import Tree
+from .yaml_text import Tree, YamlWriter
 
 
 class Section(BaseModel):
@@ -244,7 +244,8 @@ class RunConfig(Section):
     )
 
     def as_yaml(self) -> str:
-        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+        tree = self.model_dump(mode="json")
+        return yaml.dump(tree, Dumper=YamlWriter, sort_keys=False, allow_unicode=True)
 
 
 def make_config(*layers: Mapping[str, Any]) -> RunConfig:
