@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -29,6 +28,7 @@ from ..methods import METHODS
 from ..registry import Registry
 from ..regularizers import REGULARIZERS
 from ..streams import BENCHMARKS
+from ..streams.location import absolute
 from .complaints import one_sentence
 from .presets import preset
 from .scale import SCALES, refuse_another
@@ -111,7 +111,7 @@ def _own_folder(benchmark: Any) -> Any:
     if not isinstance(name, str) or not name.startswith("folder:"):
         return benchmark
     given = name.removeprefix("folder:")
-    path = str(Path(given).expanduser().absolute()) if given else ""  # which it will ask for
+    path = str(absolute(given)) if given else ""  # which it will ask for
     if benchmark.get("path", path) != path:
         raise UserError(
             f"benchmark {name} and benchmark.path={benchmark['path']} are two folders: name one"
