@@ -161,8 +161,8 @@ class BenchmarkSection(Named):
     class_order: Annotated[
         Literal["natural", "shuffled"] | list[int], BeforeValidator(_class_order)
     ] = "natural"
-    train_per_class: int | None = Field(None, ge=1)
-    test_per_class: int | None = Field(None, ge=1)
+    train_per_class: int | None = Field(None, ge=1, le=10**15)
+    test_per_class: int | None = Field(None, ge=1, le=10**15)
     device: str | None = None
     validation: float | None = Field(None, gt=0, lt=1)
 
