@@ -116,6 +116,14 @@ def test_options_reach_the_configuration(lider, tmp_path: Path) -> None:
         ("run --checkpoint-every soon", "like 30s, 5m or 1h"),
         ("run --on-nonfinite maybe", "'stop' or 'skip'"),
         ("run --method finetune --set memory.poison=0.5", "finetune has no memory"),
+        (f"run --set benchmark.train_per_class={10**30}", "benchmark.train_per_class"),
+        (f"run --regularizer ssgd --set regularizers.ssgd.batch_size={10**30}", "batch_size ≥ 2"),
+        ("run --benchmark folder:~nobody-of-that-name/x", "nobody knows that home folder"),
+        ("data list --root ~nobody-of-that-name/x", "nobody knows that home folder"),
+        (f"run --out {'x' * 300}", "File name too long"),
+        (f"show {'x' * 300}", "File name too long"),
+        ("watch full --every inf", "every ≥ 0.1 and ≤ 86400"),
+        ("watch full --every nan", "every ≥ 0.1 and ≤ 86400"),
         ("resume nowhere", "not a run's folder"),
         ("verify-resume --kills 0", "--kills"),
         ("verify-resume --out x", "takes no --out"),
@@ -284,6 +292,15 @@ def test_no_answer_to_a_question_is_one_line(lider, tmp_path: Path, monkeypatch)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr(typer, "confirm", no_answer)
     assert lider("run", "--out", "x") == (130, "", "lider: interrupted\n")
+
+
+def test_nobody_is_asked_where_nobody_can_answer(lider, tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x/config.yaml").touch()
+    monkeypatch.setattr("sys.stdin", None)  # closed by whoever started us
+    code, _, err = lider("run", "--out", "x")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--resume to go on with it" in err
 
 
 def test_what_the_disk_refuses_is_one_line(lider, tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ def test_an_interrupted_bench_leaves_what_it_has(lider, tmp_path: Path, monkeypa
         ([*QUICK, "herding", "--out", "bad.json"], "no report of lider bench"),
         ([*QUICK, "herding", "--out", "list.json"], "no report of lider bench"),
         ([*QUICK, "herding", "--out", "other.json"], "other conditions"),
+        ([*QUICK, "herding", "--out", "empty.json"], "no report of lider bench"),
         ([*QUICK, "herding", "--out", "bad.json/x.json"], "cannot write"),
     ],
 )
@@ -76,9 +77,14 @@ def test_mistakes_are_one_sentence(lider, tmp_path: Path, arguments, says, measu
     (tmp_path / "bad.json").write_text("{")
     (tmp_path / "list.json").write_text("[1]")
     (tmp_path / "other.json").write_text('{"machine": {}, "measures": {}}')
+    where = {**measures.machine(1), "clock": "wall", "quick": True}
+    empty = {"machine": where, "measures": {"herding": {}}}
+    (tmp_path / "empty.json").write_text(json.dumps(empty))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     code, _, err = lider(*arguments)
     assert code == 2
     assert says in err
-    assert err.strip().splitlines()[-1].startswith("lider:")
+    assert err.startswith("lider:")
+    assert err.count("\n") == 1
+    assert measured == []
     assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from liderlab.cli import main
 
 Lider = Callable[..., tuple[int, str, str]]
 
@@ -103,3 +107,18 @@ def test_a_run_without_colours_is_lines(in_terminal: Any) -> None:
     assert code == 0
     assert "task 3/3" in shown
     assert "\x1b" not in shown
+
+
+def test_what_an_encoding_lacks_is_escaped_and_json_stays_json(
+    lider: Lider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = lider("list", "studies", "--json")[1]
+    assert not whole.isascii()
+    with io.TextIOWrapper(io.BytesIO(), encoding="ascii") as narrow:
+        monkeypatch.setattr(sys, "stdout", narrow)
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert not stop.value.code
+        narrow.flush()
+        written = narrow.buffer.getvalue()  # type: ignore[attr-defined]
+    assert json.loads(written) == json.loads(whole)

@@ -64,7 +64,7 @@ def test_yaml_words_stay_words(tmp_path: Path) -> None:
 
 
 def test_assignments() -> None:
-    assert parse_assignment("a.b=1e-3") == {"a": {"b": "1e-3"}}
+    assert parse_assignment("a.b=1e-3") == {"a": {"b": 1e-3}}
     assert parse_assignment("a=true") == {"a": True}
     assert parse_assignment("a=on") == {"a": "on"}
     for bad in ("a", "=1", "a..b=1", "a=[1"):

@@ -197,6 +197,33 @@ def test_an_incomplete_result_is_one_sentence_and_resuming_mends_it(
     assert folder.result()["class_incremental"] == before["class_incremental"]
 
 
+@pytest.mark.parametrize("matrix", [[], [[1.0], [2.0], [3.0]], [[1.0] * 3] * 2])
+def test_a_matrix_has_a_row_and_a_column_for_every_task(
+    lider: Any, folder: RunFolder, matrix: list[list[float]]
+) -> None:
+    accuracy = folder.result()["class_incremental"]
+    edited(folder, class_incremental=accuracy | {"accuracy_matrix": matrix})
+    for words in ("show x", "resume x"):
+        assert one_sentence(lider(*words.split()), "result.json is damaged"), words
+
+
+def test_an_image_has_pixels(folder: RunFolder) -> None:
+    edited(folder, image_shape=[3, 0, 8])
+    with pytest.raises(UserError, match=r"result\.json is damaged"):
+        folder.result()
+
+
+def test_a_normalisation_of_other_channels_is_one_sentence(lider: Any, folder: RunFolder) -> None:
+    edited(folder, normalisation={"mean": [0.5, 0.5], "std": [0.2, 0.2]})
+    for words in ("predict x i.png", "export x"):
+        assert one_sentence(lider(*words.split()), "x is damaged"), words
+
+
+def test_a_run_that_took_no_time_is_shown(lider: Any, folder: RunFolder) -> None:
+    edited(folder, seconds=0.0, seconds_evaluating=[0.1])
+    assert lider("show", "x")[0] == 0
+
+
 def test_a_null_is_no_accuracy(lider: Any, folder: RunFolder) -> None:
     file = folder.path / "result.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"class_incremental": None}))
@@ -215,7 +242,6 @@ def test_a_configuration_that_does_not_fit_is_one_sentence(lider: Any, folder: R
 
 
 NO_VALUES = {
-    "date": "2001-99-99",
     "whole number": "!!int abc",
     "truth": "!!bool maybe",
     "time": "!!timestamp now",

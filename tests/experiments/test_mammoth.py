@@ -95,6 +95,8 @@ def test_what_is_left_out_is_said() -> None:
         ("--dataset seq-mnist", "--model"),
         ("--model l2p --dataset seq-mnist", "unknown model 'l2p'"),
         ("--model er --dataset seq-svhn", "unknown dataset 'seq-svhn'"),
+        ("--model er --dataset seq-mnist --lr --buffer_size 500", "--lr has no value"),
+        ("--model er --dataset seq-mnist --lr= --buffer_size 500", "--lr has no value"),
     ],
 )
 def test_what_cannot_be_translated(command: str, message: str) -> None:

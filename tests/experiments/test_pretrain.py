@@ -186,6 +186,14 @@ def test_kept_weights_are_replaced_only_by_force(
     assert kept_weights("w").read_bytes() != kept
 
 
+def test_the_advice_can_be_typed(lider: Lider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("liderlab.cli.pretrain.train", lambda *_: True)
+    monkeypatch.setattr("liderlab.experiments.pretrain.export_weights", lambda *_, **__: None)
+    code, out, err = lider(*TRAIN, "--out", "w w.pt")
+    assert code == 0, err
+    assert out.endswith("lider run --pretrained 'w w.pt'\n")
+
+
 @pytest.mark.parametrize("trouble", ["a signal", "a full disk"])
 def test_what_was_stopped_goes_on_with_the_command_that_also_writes_the_weights(
     lider: Lider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str

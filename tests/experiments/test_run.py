@@ -187,6 +187,12 @@ def test_loaded_network_reads_files_of_any_size_and_mode(folder: Path, tmp_path:
 def test_predict_refuses_what_it_cannot_read(folder: Path, tmp_path: Path) -> None:
     network = load(folder)
     (tmp_path / "x.png").write_bytes(b"no image")
+    Image.new("RGB", (8, 8)).save(tmp_path / "y.png")
+    head, pixels = (tmp_path / "y.png").read_bytes().split(b"IDAT")
+    nothing, nonsense = b"IDAT\x35\xaf\x06\x1e", b"\0\0\0\5\0\0\0\0"  # chunks of a PNG
+    (tmp_path / "y.png").write_bytes(head[:-4] + bytes(4) + nothing + nonsense + pixels)
+    with pytest.raises(UserError, match=r"cannot read .*y\.png as an image"):
+        network.predict(tmp_path / "y.png")
     for bad in ([tmp_path / "x.png"], torch.zeros(1, 3, 8, 8), torch.zeros(1, 1, 4, 4).byte()):
         with pytest.raises(UserError):
             network.predict(bad)

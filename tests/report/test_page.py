@@ -1,6 +1,7 @@
 """The page's data, and what a reader without a browser can tell of its safety."""
 
 import json
+import os
 import re
 import shutil
 from html.parser import HTMLParser
@@ -186,3 +187,15 @@ def test_not_finite_numbers_become_gaps(runs: Path, tmp_path: Path) -> None:
     run = Blocks((tmp_path / "x.html").read_text()).blocks["run-0"]
     assert run["terms"]["stream"]["y"][-1] is None
     assert run["memory"] is None
+
+
+def test_a_folder_whose_name_is_no_text_is_shown(runs: Path, tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    try:
+        shutil.copytree(runs / "er-ace-0", tmp_path / name)
+    except OSError:
+        pytest.skip("this file system takes names of text alone")
+    record = Record.read(tmp_path / name, name)
+    assert write_report([record], tmp_path / "x.html", memory=False) == []
+    page = Blocks((tmp_path / "x.html").read_text(encoding="utf-8"))
+    assert page.blocks["overview"]["runs"][0]["name"] == name

@@ -190,7 +190,7 @@ LOGGED, SHOWN, COMPARED = ("report",), ("report", "watch"), ("report", "watch", 
         (forget_the_kind, SHOWN),
         (garble_configuration, LOGGED),
         (spell_an_accuracy, COMPARED),
-        (empty_the_rows, LOGGED),
+        (empty_the_rows, COMPARED),
     ],
 )
 def test_a_damaged_run_costs_itself_alone(

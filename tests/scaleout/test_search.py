@@ -240,6 +240,13 @@ def test_an_unusable_storage_is_one_sentence(lider, write, tmp_path: Path, url: 
     assert not (tmp_path / "s").exists()
 
 
+def test_a_damaged_home_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "home").write_bytes(b"\xff\xfe search")
+    search = Search(make_config(TINY), {"training.lr": Choice((0.1, 0.2))}, tmp_path, 1)
+    with pytest.raises(UserError, match="home is damaged: choose another --out"):
+        search.run(LocalEngine(1), 1, print)
+
+
 @pytest.fixture
 def postgres() -> Iterator[str]:
     """A PostgreSQL server of our own, on a free port; its URL."""

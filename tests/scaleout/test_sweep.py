@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -55,6 +56,14 @@ def test_long_names_stay_different_and_within_a_folder_name(tmp_path: Path) -> N
     assert max(map(len, names)) < 140
 
 
+def test_letters_of_any_language_are_kept_within_a_folder_name(tmp_path: Path) -> None:
+    points = [{"name": name} for name in ("é", "ü", "語" * 200, "語" * 201)]
+    names = [p.plan.name for p in read_sweep({"base": BASE, "points": points}, tmp_path, 1)]
+    assert names[:2] == ["é,seed=0", "ü,seed=0"]
+    assert len(set(names)) == 4
+    assert max(len(name.encode()) for name in names) < 140
+
+
 @pytest.mark.parametrize(
     ("tree", "says"),
     [
@@ -66,6 +75,9 @@ def test_long_names_stay_different_and_within_a_folder_name(tmp_path: Path) -> N
         ({"points": ["er"]}, "point 1"),
         ({"seeds": 0}, "seeds"),
         ({"seeds": [1.5]}, "seeds"),
+        ({"seeds": 10**30}, "at most 100,000 runs"),
+        ({"grid": {name: [*range(400)] for name in ("seed", "memory.size")}}, "at most 100,000"),
+        ({"points": [{"name": "a b"}, {"name": "a/b"}]}, "would be called the same: a-b"),
         ({"grid": {"seed": [3, 4]}, "seeds": 1}, "seed cannot be varied"),
         ({"points": [{"seed": 3}, {"seed": 4}], "seeds": [0]}, "seed cannot be varied"),
         ({"base": []}, "base must hold fields"),
@@ -84,6 +96,17 @@ def test_what_cannot_be_built_is_found_before_the_first_run(lider, write, tmp_pa
     code, out, err = lider("sweep", file, "--out", "x")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert not (tmp_path / "x").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_the_first_run(
+    lider, write, tmp_path: Path, monkeypatch
+) -> None:
+    def full(**_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    code, out, err = lider("sweep", write("s.yaml", {"base": BASE}), "--out", "x")
+    assert (code, out, err) == (2, "", "lider: cannot write to x: No space left on device\n")
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,22 @@ def test_what_is_no_archive_is_told(tmp_path: Path, inside: Path, content: bytes
         unpack(tmp_path / "a.tgz", inside)
 
 
+@pytest.mark.parametrize(("flag", "method"), [(1, 0), (0, 99)], ids=["encrypted", "unknown method"])
+def test_a_zip_that_cannot_be_unpacked_is_told(
+    tmp_path: Path, inside: Path, flag: int, method: int
+) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("a.txt", "a")
+    content = bytearray(path.read_bytes())
+    for signature, place in ((b"PK\3\4", 6), (b"PK\1\2", 8)):  # of the file, and in the index
+        start = content.index(signature) + place
+        content[start], content[start + 2] = flag, method
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"a\.zip cannot be unpacked: .*(encrypted|not supported)"):
+        unpack(path, inside)
+
+
 def outside(tmp_path: Path, inside: Path) -> list[str]:
     there = [p for p in tmp_path.rglob("*") if not p.is_relative_to(inside)]
     return sorted(p.name for p in there if p not in inside.parents)

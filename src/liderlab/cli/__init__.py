@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
+import errno
+import io
+import json
 import sys
 from typing import Annotated
 
@@ -94,6 +98,7 @@ def main() -> None:
     """Run the command; a mistake of the user's is one sentence and exit code 2."""
     from typer.exceptions import TyperException
 
+    _print_anything()
     try:
         code = app(standalone_mode=False)
         if code == INTERRUPTED:  # a second Ctrl-C, or one outside a run
@@ -115,5 +120,17 @@ def main() -> None:
         code = complain(message) if (message := error.format_message()) else 0
     except OSError as error:
         complain(f"{error.filename or 'cannot go on'}: {error.strerror or error}")
-        code = 1
+        code = 2 if error.errno == errno.ENAMETOOLONG else 1  # that is no fault of the disk's
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _print_anything() -> None:
+    """What an encoding lacks is escaped as JSON does: no crash, and --json stays JSON."""
+
+    def escape(error: UnicodeError) -> tuple[str, int]:
+        assert isinstance(error, UnicodeEncodeError)
+        return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+    codecs.register_error("as JSON", escape)
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="as JSON")

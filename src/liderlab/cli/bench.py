@@ -77,6 +77,7 @@ def bench(
     if clock not in CLOCKS:
         raise unknown("clock", clock, CLOCKS)
     from ..bench.measures import MEASURES, load, machine, measure
+    from ..experiments.files import try_folder
 
     chosen = list(names or MEASURES)
     for name in chosen:
@@ -84,6 +85,8 @@ def bench(
             raise unknown("measure", name, MEASURES)
     where = {**machine(threads), "clock": clock, "quick": quick}
     report = {"machine": where, "measures": {} if force else _earlier(out, where)}
+    if out is not None:
+        try_folder(out.parent)
     for name in chosen:
         if name not in report["measures"]:
             new_console(stderr=True).print(f"measuring {name}", highlight=False)
@@ -108,7 +111,9 @@ def _earlier(out: Path | None, where: dict[str, Any]) -> dict[str, Any]:
         report = json.loads(out.read_text(encoding="utf-8"))
         same = report["machine"] == where
         measures = dict(report["measures"])
-    except (OSError, ValueError, KeyError, TypeError):
+        for found in measures.values():
+            _table(found)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         raise UserError(f"{out} is no report of lider bench: choose another --out") from None
     if not same:
         raise UserError(

@@ -86,7 +86,7 @@ def one_of(*values: str) -> Completer:
 def run_folders(incomplete: str) -> Offer:
     """Folders of runs at and below what has been typed, but not everywhere on a large disk."""
     start = incomplete.rpartition("/")[0] if "/" in incomplete else "."
-    root = Path(f"{start}/").expanduser()
+    root = Path(os.path.expanduser(f"{start}/"))  # which knows no errors
     prefix = "" if start == "." and not incomplete.startswith("./") else f"{start}/"
     found = ((f"{prefix}{folder}", _state(root / folder)) for folder in _runs_below(root))
     return sorted((name, state) for name, state in found if name.startswith(incomplete))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -121,7 +122,9 @@ def pretrain(
         return
     export_weights(run, path, replace=force)
     new_console().print(
-        f"wrote {path}; use it with: lider run --pretrained {out}", soft_wrap=True, highlight=False
+        f"wrote {path}; use it with: lider run --pretrained {shlex.quote(out)}",
+        soft_wrap=True,
+        highlight=False,
     )
 
 

@@ -92,6 +92,7 @@ def sweep(
     runs/ (a folder like lider run's for each), summary.csv, runs.csv and report.html into --out.
     Exit code 1 if a run failed.
     """
+    from ..experiments.files import try_folder
     from ..experiments.yaml_text import read_yaml
     from ..report.page import write_report
     from ..report.records import read_all
@@ -115,6 +116,7 @@ def sweep(
     if dry_run:
         _list_plans(plans, as_json)
         return
+    try_folder(out)
     chosen = make_engine(engine, workers, address, slurm, out)
     with SweepDisplay(new_console(stderr=True), plans) as display:
         outcomes = run_all(

@@ -36,7 +36,8 @@ def _ask_about(out: Path) -> Existing:
     folder = RunFolder(out)
     if not folder.begun or folder.finished or folder.foreign:
         return "refuse"
-    if sys.stdin.isatty() and typer.confirm(f"{out} holds an unfinished run: resume it?"):
+    answers = sys.stdin is not None and sys.stdin.isatty()  # None: closed by who started us
+    if answers and typer.confirm(f"{out} holds an unfinished run: resume it?"):
         return "resume"
     raise UserError(
         f"{out} holds an unfinished run: --resume to go on with it, --force to start again"

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ..errors import check_numbers
 from . import complete
 from .manual import LOOK, examples
 from .shared import JsonOption, leave_out, new_console, print_json
@@ -30,7 +31,7 @@ def watch(
         bool,
         typer.Option("--once", help="Print how things stand, and end; without a terminal, always."),
     ] = False,
-    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 1.0,
+    every: Annotated[float, typer.Option(help="Seconds between two looks, 0.1 to 86400.")] = 1.0,
     as_json: JsonOption = False,
 ) -> None:
     """Follow runs: how far, how good, how long still.
@@ -38,6 +39,7 @@ def watch(
     Ends when all have finished, or by Ctrl-C. Reads progress.json and metrics.jsonl of every run
     below PATH; writes nothing. The runs do not notice.
     """
+    check_numbers(every=every, at_least=0.1, at_most=86_400)
     from rich.live import Live
 
     from ..report.live import Watched, view

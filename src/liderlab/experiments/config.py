@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -29,11 +28,12 @@ from ..methods import METHODS
 from ..registry import Registry
 from ..regularizers import REGULARIZERS
 from ..streams import BENCHMARKS
+from ..streams.location import absolute
 from .complaints import one_sentence
 from .presets import preset
 from .scale import SCALES, refuse_another
 from .weight_names import wherever_we_are
-from .yaml_text import Tree
+from .yaml_text import Tree, YamlWriter
 
 
 class Section(BaseModel):
@@ -111,7 +111,7 @@ def _own_folder(benchmark: Any) -> Any:
     if not isinstance(name, str) or not name.startswith("folder:"):
         return benchmark
     given = name.removeprefix("folder:")
-    path = str(Path(given).expanduser().absolute()) if given else ""  # which it will ask for
+    path = str(absolute(given)) if given else ""  # which it will ask for
     if benchmark.get("path", path) != path:
         raise UserError(
             f"benchmark {name} and benchmark.path={benchmark['path']} are two folders: name one"
@@ -161,8 +161,8 @@ class BenchmarkSection(Named):
     class_order: Annotated[
         Literal["natural", "shuffled"] | list[int], BeforeValidator(_class_order)
     ] = "natural"
-    train_per_class: int | None = Field(None, ge=1)
-    test_per_class: int | None = Field(None, ge=1)
+    train_per_class: int | None = Field(None, ge=1, le=10**15)
+    test_per_class: int | None = Field(None, ge=1, le=10**15)
     device: str | None = None
     validation: float | None = Field(None, gt=0, lt=1)
 
@@ -244,7 +244,8 @@ class RunConfig(Section):
     )
 
     def as_yaml(self) -> str:
-        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+        tree = self.model_dump(mode="json")
+        return yaml.dump(tree, Dumper=YamlWriter, sort_keys=False, allow_unicode=True)
 
 
 def make_config(*layers: Mapping[str, Any]) -> RunConfig:

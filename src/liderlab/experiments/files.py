@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+from ..errors import UserError
+
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Temp file beside it, fsync, rename, fsync of the folder: the old content or the new one."""
@@ -27,3 +29,12 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def try_folder(path: Path) -> None:
+    """Make the folder if need be, and write to it: what it refuses is said before work begins."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
+    except OSError as error:
+        raise UserError(f"cannot write to {path}: {error.strerror or error}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,10 @@ def load(path: str | Path, device: str = "cpu", *, after_task: int | None = None
             result["classes"],
             (channels, height, width),
             Augment(**result["normalisation"]),
-        )
-    return trained.to(find_device(device)).eval()
+        ).eval()
+        with torch.no_grad():  # whatever does not fit shows by itself
+            trained(torch.zeros(1, channels, height, width))
+    return trained.to(find_device(device))
 
 
 def as_pixels(images: Any, image_shape: tuple[int, int, int]) -> Tensor:
@@ -133,9 +136,16 @@ def read_image(image: Any, image_shape: tuple[int, int, int]) -> Tensor:
 
     channels, height, width = image_shape
     try:
-        picture = image if isinstance(image, Image.Image) else Image.open(image)
-        picture = picture.convert("L" if channels == 1 else "RGB").resize((width, height))
-    except (OSError, ValueError, TypeError, AttributeError, Image.DecompressionBombError):
+        with nullcontext(image) if isinstance(image, Image.Image) else Image.open(image) as found:
+            picture = found.convert("L" if channels == 1 else "RGB").resize((width, height))
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        SyntaxError,  # Pillow's word for some broken files
+        Image.DecompressionBombError,
+    ):
         what = image if isinstance(image, (str, Path)) else f"an object of {type(image).__name__}"
         raise UserError(f"cannot read {what} as an image") from None
     return torch.from_numpy(np.array(picture)).reshape(height, width, channels).permute(2, 0, 1)

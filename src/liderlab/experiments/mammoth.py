@@ -145,7 +145,9 @@ def translate(arguments: Sequence[str]) -> Translation:
     values = DATASETS[dataset] | _method(model, given, remarks)
     for name, words in given.items():
         field = _field(name, model)
-        if field is not None and words:
+        if field is not None and not any(words):
+            raise UserError(f"--{name} has no value: write --{name} VALUE, or leave it out")
+        if field is not None:
             listed = field in LISTS
             values[field] = f"[{', '.join(words)}]" if listed else words[0]
         elif name not in HOUSEKEEPING:

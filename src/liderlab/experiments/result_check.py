@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt
 
 Matrix = list[list[FiniteFloat | None]]
+
+
+def _square(matrix: Matrix) -> Matrix:
+    if not matrix or any(len(row) != len(matrix) for row in matrix):
+        raise ValueError("expected a row after every task, with a number for every task")
+    return matrix
 
 
 class _Part(BaseModel):
@@ -37,7 +43,7 @@ class _Accuracy(_Part):
     bwt: FiniteFloat | None
     fwt: FiniteFloat | None
     aia: FiniteFloat | None
-    accuracy_matrix: Matrix
+    accuracy_matrix: Annotated[Matrix, AfterValidator(_square)]
     memory_accuracy: Matrix | None = None
 
 
@@ -64,7 +70,7 @@ class _Result(_Part):
     class_incremental: _Accuracy
     task_incremental: _Accuracy
     classes: list[Any]
-    image_shape: Annotated[list[int], Field(min_length=3, max_length=3)]
+    image_shape: Annotated[list[PositiveInt], Field(min_length=3, max_length=3)]
     normalisation: _Normalisation
     versions: dict[str, Any]
     seconds: FiniteFloat

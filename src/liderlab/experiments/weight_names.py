@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ..streams.location import data_folder
+from ..streams.location import data_folder, expanded
 
 IMAGENET = "imagenet"
 SUFFIX = ".pt"
@@ -26,6 +26,6 @@ def wherever_we_are(pretrained: str) -> str:
     >>> wherever_we_are("imagenet"), wherever_we_are("/data/w.pt")
     ('imagenet', '/data/w.pt')
     """
-    here, kept = os.path.expanduser(pretrained), kept_weights(pretrained)
+    here, kept = expanded(pretrained), kept_weights(pretrained)
     is_name = pretrained == IMAGENET or os.path.isfile(kept) or not os.path.exists(here)
     return os.path.abspath(here) if is_file_name(pretrained) or not is_name else pretrained

@@ -11,6 +11,7 @@ from torch import nn
 from ..backbones.pretrained import Weights, imagenet_file, load_weights, read_weights
 from ..errors import UserError
 from ..streams import BENCHMARKS
+from ..streams.location import expanded
 from .checkpoints import MAGIC, Damaged, unpack
 from .folder import RunFolder
 from .weight_names import IMAGENET, is_file_name, kept_weights
@@ -33,7 +34,7 @@ def weights_file(pretrained: str, backbone: str) -> Path:
     """The file that `pretrained` stands for."""
     if pretrained == IMAGENET:
         return imagenet_file(backbone)
-    here, kept = Path(pretrained).expanduser(), kept_weights(pretrained)
+    here, kept = expanded(pretrained), kept_weights(pretrained)
     if not is_file_name(pretrained) and kept.is_file():
         return kept
     if is_file_name(pretrained) or here.exists():

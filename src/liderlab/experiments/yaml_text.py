@@ -14,14 +14,34 @@ Tree = dict[str, Any]
 
 
 class Yaml(yaml.SafeLoader):
-    """YAML 1.2's booleans, true and false: `on` and `no` are words, as everybody expects."""
+    """YAML 1.2, as everybody expects it: `on`, `no` and `2024-01-01` are words, `1e-3` is a number.
+
+    What comes out can be written as JSON: no dates, no bytes, no sets, nothing that holds itself.
+    """
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Depth first: whatever holds itself is met again before it is done, and refused."""
+        return super().construct_object(node, deep=True)
 
 
+class YamlWriter(yaml.SafeDumper):
+    """Quotes the words that `Yaml` would take for numbers."""
+
+
+TAG = "tag:yaml.org,2002:"
+EXPONENT = re.compile(r"^[-+]?(\.\d+|\d+(\.\d*)?)[eE][-+]?\d+$")
 Yaml.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in rules if not tag.endswith(":bool")]
+    first: [rule for rule in rules if rule[0] not in (f"{TAG}bool", f"{TAG}timestamp")]
     for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-Yaml.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("(?i)^(true|false)$"), "tTfF")
+Yaml.add_implicit_resolver(f"{TAG}bool", re.compile("(?i)^(true|false)$"), "tTfF")
+for either in (Yaml, YamlWriter):
+    either.add_implicit_resolver(f"{TAG}float", EXPONENT, "-+.0123456789")
+Yaml.yaml_constructors = {
+    tag: construct
+    for tag, construct in yaml.SafeLoader.yaml_constructors.items()
+    if tag not in {TAG + kind for kind in ("timestamp", "binary", "set", "omap", "pairs")}
+}
 
 
 def _printable(loader: Yaml, node: yaml.ScalarNode) -> int:
@@ -30,17 +50,17 @@ def _printable(loader: Yaml, node: yaml.ScalarNode) -> int:
     return value
 
 
-Yaml.add_constructor("tag:yaml.org,2002:int", _printable)
+Yaml.add_constructor(f"{TAG}int", _printable)
 
 
 NO_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError)
-"""What becomes of texts that are no YAML, of dates that are none, `!!int abc`, `[[[[…`."""
+"""What becomes of texts that are no YAML, of `!!int abc`, `[[[[…`."""
 
 
 def _problem(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "too deep"
-    return "not text" if isinstance(error, UnicodeDecodeError) else "a date or number is none"
+    return "not text" if isinstance(error, UnicodeDecodeError) else "a number is none"
 
 
 def read_yaml(path: Path) -> Tree:

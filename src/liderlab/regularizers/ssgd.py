@@ -43,7 +43,7 @@ class SSGD(Regularizer):
         if where not in (allowed := ("features", "stages")):
             raise unknown("where", str(where), allowed)
         # BatchNorm cannot normalise one row
-        check_numbers(batch_size=batch_size, at_least=2, whole=True)
+        check_numbers(batch_size=batch_size, at_least=2, at_most=10**9, whole=True)
         self.decay, self.dropout = decay, dropout
         self.where, self.batch_size = where, batch_size
         self._handles: list[Any] = []

@@ -68,7 +68,7 @@ def write_report(
         ("overview", overview(whole, title, published() if paper is None else paper)),
         *details,
     ]
-    text = render(title, blocks).encode()
+    text = render(title, blocks).encode(errors="backslashreplace")  # a folder's name may be no text
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(out, lambda file: file.write(text))

@@ -63,7 +63,8 @@ def duration(result: Result) -> str:
     '20.0 s (evaluating: 5.0 s, 25 %)'
     """
     total, evaluating = result["seconds"], sum(result.get("seconds_evaluating", []))
-    share = f" (evaluating: {evaluating:.1f} s, {evaluating / total:.0%})" if evaluating else ""
+    known = evaluating and total > 0  # rounded, and whoever edits a file may write anything
+    share = f" (evaluating: {evaluating:.1f} s, {evaluating / total:.0%})" if known else ""
     return f"{total:.1f} s{share.replace('%', ' %')}"
 
 

@@ -130,7 +130,11 @@ class Search:
     def _begin(self) -> None:
         """A search that is refused leaves nothing behind in a folder that was not a search's."""
         home = self.out / "home"
-        whose, _, study = home.read_text().partition(" ") if home.is_file() else ("", "", "")
+        try:
+            text = home.read_text("utf-8") if home.is_file() else ""
+        except UnicodeDecodeError:
+            raise UserError(f"{home} is damaged: choose another --out") from None
+        whose, _, study = text.partition(" ")
         if study not in ("", self.name):
             raise UserError(f"{self.out} holds the study {study!r}: choose another --out")
         try:
@@ -142,8 +146,8 @@ class Search:
                     self.out.rmdir()
             raise
         self._home = whose or uuid.uuid4().hex  # which of the study's trials are this folder's
-        text = f"{self._home} {self.name}".encode()
-        write_atomically(home, lambda file: file.write(text))
+        written = f"{self._home} {self.name}".encode()
+        write_atomically(home, lambda file: file.write(written))
 
     def _open(self) -> None:
         """The study: the storage's, if it has one of this name."""

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,8 @@ from .resources import memory_need
 
 Tree = dict[str, Any]
 FIELDS = ("base", "presets", "points", "grid", "seeds")
-LONGEST = 120  # characters of a folder's name
+LONGEST = 120  # bytes of a folder's name
+MOST = 100_000  # runs
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,17 @@ def read_sweep(tree: Mapping[str, Any], out: Path, threads: int) -> list[Point]:
     seeds = _seeds(tree)
     if seeds != [None] and any("seed" in choice.layer for axis in axes for choice in axis):
         raise UserError("seed cannot be varied by points or grid where seeds are given: choose one")
+    if len(seeds) * prod(map(len, axes)) > MOST:
+        raise UserError(f"a sweep has at most {MOST:,} runs: vary less, or make several of it")
     found: dict[str, Point] = {}
     for choices in product(*axes):
         for seed in seeds:
             point = _point(base, choices, seed, out, threads)
             if point.plan.name in found:
-                raise UserError(f"two runs of the sweep are the same: {point.plan.name}")
+                raise UserError(
+                    f"two runs of the sweep are the same, or would be called the same: "
+                    f"{point.plan.name}"
+                )
             found[point.plan.name] = point
     return list(found.values())
 
@@ -171,7 +178,7 @@ def _seeds(tree: Mapping[str, Any]) -> list[int | None]:
     if seeds is None:
         return [None]
     if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds > 0:
-        return list(range(seeds))
+        return list(range(min(seeds, MOST + 1)))  # more are refused, whatever else is varied
     if isinstance(seeds, list) and seeds and all(type(seed) is int for seed in seeds):
         return list(seeds)
     raise UserError(f"seeds must be a number of seeds, or a list of them, not {seeds!r}")
@@ -248,10 +255,12 @@ def _text(value: Any) -> str:
 
 
 def _slug(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.+=_-]+", "-", text).lstrip(".-") or "-"
+    return re.sub(r"[^\w.+=-]+", "-", text).lstrip(".-") or "-"
 
 
 def _short(name: str) -> str:
-    if len(name) <= LONGEST:
+    whole = name.encode()
+    if len(whole) <= LONGEST:
         return name
-    return f"{name[:LONGEST]}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    start = whole[:LONGEST].decode(errors="ignore")  # perhaps cut within a letter
+    return f"{start}~{hashlib.sha256(whole).hexdigest()[:8]}"

@@ -33,6 +33,8 @@ def unpack(archive: Path, folder: Path, report: Report = silent) -> None:
         if isinstance(error, OSError) and error.errno and not isinstance(error, EOFError):
             raise
         raise UserError(f"{archive} is not a complete tar or zip archive") from None
+    except RuntimeError as error:  # zipfile's: encrypted, or packed in a way that it does not know
+        raise UserError(f"{archive} cannot be unpacked: {error}") from None
 
 
 def _unpack_zip(archive: Path, folder: Path, report: Report) -> None:

@@ -93,7 +93,8 @@ def fingerprint(source: Path) -> str:
                 status = os.stat(path)
             except OSError:
                 continue  # a link into nowhere
-            digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+            state = f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n"
+            digest.update(os.fsencode(state))  # names need not be UTF-8
     return digest.hexdigest()
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from ..errors import UserError, check_numbers
 from .augment import Augment
 from .cache import cached
+from .location import absolute, readable
 from .reading import Reading, image_files, images_of
 from .splitting import SplitStream, split
 
@@ -35,7 +36,7 @@ def folder(
     check_numbers(size=size, at_least=4, at_most=10**4, whole=True)
     if not path:
         raise UserError("say which folder: --benchmark folder:PATH")
-    source = Path(path).expanduser().absolute()
+    source = absolute(path)
     if not source.is_dir():
         raise UserError(f"{source} is not a folder")
     name = "".join(letter if letter.isalnum() else "_" for letter in source.name)
@@ -73,7 +74,8 @@ def _pair(source: Path) -> tuple[Path, Path] | None:
 
 def class_folders(folder: Path) -> list[str]:
     """The names of the class folders, hidden ones passed over."""
-    names = sorted(p.name for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    found = (p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    names = sorted(readable(path).name for path in found)
     if not names:
         raise UserError(f"{folder} has no class folders: expected {folder}/CLASS/IMAGE.jpg")
     return names

@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from ..errors import UserError
+
 VARIABLE = "LIDER_DATA"
 
 
@@ -15,8 +17,29 @@ def data_folder(root: str | Path | None = None) -> Path:
     >>> data_folder("/data").name
     'data'
     """
-    chosen = root or os.environ.get(VARIABLE) or platform_folder()
-    return Path(chosen).expanduser().absolute()
+    return absolute(root or os.environ.get(VARIABLE) or platform_folder())
+
+
+def absolute(path: str | Path) -> Path:
+    """The same path by a name that holds in every folder."""
+    return readable(expanded(path).absolute())
+
+
+def expanded(path: str | Path) -> Path:
+    """The path with `~` and `~name` at its beginning as home folders."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise UserError(f"{path}: nobody knows that home folder, write it out") from None
+
+
+def readable(path: Path) -> Path:
+    """The path itself, if it is text: configurations, results and caches write it down."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise UserError(f"{str(path)!a} is not UTF-8: give it another name") from None
+    return path
 
 
 def cache_folder(root: str | Path | None = None) -> Path:
@@ -29,7 +52,7 @@ def cache_folder(root: str | Path | None = None) -> Path:
 
 def platform_folder() -> Path:
     """~/.cache/liderlab (XDG), ~/Library/Caches/liderlab or %LOCALAPPDATA%/liderlab."""
-    home = Path.home()
+    home = expanded("~")
     if sys.platform == "darwin":
         caches = str(home / "Library" / "Caches")
     elif sys.platform == "win32":

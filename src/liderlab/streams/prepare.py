@@ -17,7 +17,7 @@ from .cache import forget
 from .catalogue import DataSet, Layout, data_set
 from .download import download
 from .files import locked, md5_of, remove_empty, unfinished
-from .location import data_folder
+from .location import data_folder, expanded
 from .progress import Lines, Report
 from .splitting import SplitStream
 
@@ -58,7 +58,7 @@ def _get(
     if source is None:
         path = _download(data, home, report)
     else:
-        path = _bring(data, Path(source).expanduser(), home, checked, report)
+        path = _bring(data, expanded(source), home, checked, report)
     try:
         decode(data, home)
         if checked:
