@@ -155,6 +155,12 @@ def test_a_config_of_somebody_else_is_not_replaced(config: RunConfig, tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
 
 
+def test_a_stored_mistake_names_its_file(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").touch()
+    with pytest.raises(UserError, match=r"config\.yaml: benchmark: field required"):
+        RunFolder(tmp_path).config()
+
+
 def test_a_mistake_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="6 classes"):
         run(make_config(SMALL, {"benchmark": {"tasks": 7}}), tmp_path / "x")

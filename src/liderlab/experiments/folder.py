@@ -184,7 +184,12 @@ class RunFolder:
             raise UserError(f"cannot write to {self.path}: {error.strerror}") from None
 
     def config(self) -> RunConfig:
-        return stored_config(read_yaml(self.path / "config.yaml"))
+        file = self.path / "config.yaml"
+        tree = read_yaml(file)
+        try:
+            return stored_config(tree)
+        except UserError as error:
+            raise UserError(f"{file}: {error}") from None
 
     def check_same(self, config: RunConfig) -> None:
         """Refuse to go on with another configuration than the run was begun with."""
