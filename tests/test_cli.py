@@ -296,7 +296,8 @@ def test_no_answer_to_a_question_is_one_line(lider, tmp_path: Path, monkeypatch)
 
 def test_nobody_is_asked_where_nobody_can_answer(lider, tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "x").mkdir()
-    (tmp_path / "x/config.yaml").touch()
+    for name in ("config.yaml", ".lock"):
+        (tmp_path / "x" / name).touch()
     monkeypatch.setattr("sys.stdin", None)  # closed by whoever started us
     code, _, err = lider("run", "--out", "x")
     assert (code, err.count("\n")) == (2, 1)

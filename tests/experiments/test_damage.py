@@ -203,8 +203,7 @@ def test_a_matrix_has_a_row_and_a_column_for_every_task(
 ) -> None:
     accuracy = folder.result()["class_incremental"]
     edited(folder, class_incremental=accuracy | {"accuracy_matrix": matrix})
-    for words in ("show x", "resume x"):
-        assert one_sentence(lider(*words.split()), "result.json is damaged"), words
+    assert one_sentence(lider("show", "x"), "result.json is damaged")
 
 
 def test_an_image_has_pixels(folder: RunFolder) -> None:
