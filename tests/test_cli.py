@@ -13,6 +13,8 @@ import pytest
 import typer
 from PIL import Image
 
+from liderlab.experiments.config import make_config
+
 SMALL = ["run", "--benchmark", "synthetic", "--width", "8", "--epochs", "1", "--buffer", "20"]
 
 
@@ -234,6 +236,22 @@ def test_a_closed_pipe_is_no_error() -> None:
     command = f"{sys.executable} -m liderlab.cli list --json | head -c 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert done.stderr == ""
+
+
+def test_an_interrupted_demo_goes_on_and_a_whole_one_is_made_anew(
+    lider, tmp_path: Path, monkeypatch
+) -> None:
+    config = make_config({"benchmark": "synthetic", "training": {"epochs": 1}})
+    monkeypatch.setattr("liderlab.experiments.demo.demo_runs", lambda seeds: [("er", config)])
+    log = tmp_path / "d/er-seed0/metrics.jsonl"
+    assert lider("demo", "--out", "d")[0] == 0
+    first = log.stat().st_ino
+    (tmp_path / "d/demo.png").unlink()
+    assert lider("demo", "--out", "d")[0] == 0
+    assert log.stat().st_ino == first
+    log.write_bytes(log.read_bytes() + b"\n")
+    assert lider("demo", "--out", "d")[0] == 0
+    assert not log.read_bytes().endswith(b"\n\n")
 
 
 def test_demo(lider, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from liderlab.experiments.interrupt import Stopped
+
 CELL = "single-epoch/cifar100-online/500/er-ace+lider/faa"
 
 
@@ -102,6 +104,19 @@ def test_mistakes_are_one_sentence(lider, tmp_path: Path, arguments: str, says: 
     assert says in err
     assert len(err.strip().splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("more", "says"), [((), "nothing was kept; with --out"), (("--out", "x"), "the same command")]
+)
+def test_a_stopped_check_says_what_is_kept(lider, monkeypatch, more, says: str) -> None:
+    def stopped(*_: object) -> None:
+        raise Stopped(2, "somewhere")
+
+    monkeypatch.setattr("liderlab.experiments.ledger.check.run_again", stopped)
+    code, _, err = lider("ledger", "check", "--cell", "faa/cifar100/500/gdumb", *more)
+    assert code == 130
+    assert says in err.splitlines()[-1]
 
 
 def test_an_installed_package_has_no_committed_places(

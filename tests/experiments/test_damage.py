@@ -223,6 +223,16 @@ def test_a_run_that_took_no_time_is_shown(lider: Any, folder: RunFolder) -> None
     assert lider("show", "x")[0] == 0
 
 
+def test_a_damaged_result_that_no_checkpoint_gives_again_is_kept(
+    lider: Any, folder: RunFolder
+) -> None:
+    folder.checkpoints.clear()
+    file = folder.path / "result.json"
+    file.write_text('{"of": "another version"}')
+    assert one_sentence(lider("resume", "x"), "result.json is damaged: run it again")
+    assert file.read_text() == '{"of": "another version"}'
+
+
 def test_a_null_is_no_accuracy(lider: Any, folder: RunFolder) -> None:
     file = folder.path / "result.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"class_incremental": None}))

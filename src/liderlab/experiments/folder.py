@@ -46,6 +46,10 @@ class Busy(UserError):
     """Another process is writing the folder."""
 
 
+class DamagedResult(UserError):
+    """A result that cannot be read, and that the last checkpoint can give again."""
+
+
 class RunFolder:
     """Reads and writes one run's files."""
 
@@ -283,8 +287,11 @@ class RunFolder:
         except OSError as error:
             raise UserError(f"cannot read {self.path / 'result.json'}: {error.strerror}") from None
         except (ValueError, RecursionError):
+            what = f"{self.path / 'result.json'} is damaged"
+            if not self.checkpoints.files():
+                raise UserError(f"{what}: run it again") from None
             how = f"lider resume {shlex.quote(str(self.path))} writes it anew"
-            raise UserError(f"{self.path / 'result.json'} is damaged: {how}") from None
+            raise DamagedResult(f"{what}: {how}") from None
 
     def state(self) -> State:
         """The latest checkpoint that is whole; of a finished run its last one, or none."""

@@ -23,7 +23,7 @@ from ..training.team import OutOfStep, RankLost, Team
 from ..types import State
 from .build import Run, build, completed
 from .config import Interval, RunConfig
-from .folder import RunFolder
+from .folder import DamagedResult, RunFolder
 from .interrupt import Stopped, stop_requests
 from .origin import check_origin
 from .place import Place, find_place
@@ -106,10 +106,12 @@ def _begin(
     held.enter_context(folder.lock())
     if resumed:
         folder.check_same(work.config)
-        if folder.intact:
-            check_origin(folder.result(), work.origin, folder.path)
-            raise Finished
-        folder.forget_result()
+        try:
+            if folder.finished:
+                check_origin(folder.result(), work.origin, folder.path)
+                raise Finished
+        except DamagedResult:
+            folder.forget_result()
     state = folder.resumable() if resumed else None
     trackers = held.enter_context(_start_trackers(work, folder, state["steps"] if state else 0))
     if resumed:
