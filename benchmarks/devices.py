@@ -20,9 +20,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from liderlab.experiments.build import Run
-from liderlab.experiments.config import make_config
-from liderlab.experiments.run import run
+from liderlab.config.schema import make_config
+from liderlab.runs.build import Run
+from liderlab.runs.execute import run
 from liderlab.training.loop import Event, StepDone
 
 

@@ -14,7 +14,7 @@ from torch import nn
 
 from liderlab.analysis import throughput
 from liderlab.backbones.resnet import resnet18
-from liderlab.bench.tokens import STAGES, Tokens, replay_step
+from liderlab.bench.transformer_step import STAGES, Tokens, replay_step
 
 IMAGES = torch.randn(32, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 LABELS = torch.arange(32) % 4

@@ -21,9 +21,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from liderlab.experiments.build import build_stream, completed
-from liderlab.experiments.config import RunConfig, make_config
-from liderlab.experiments.yaml_text import parse_assignment
+from liderlab.config.schema import RunConfig, make_config
+from liderlab.config.yaml_values import parse_assignment
+from liderlab.runs.build import build_stream, completed
 from liderlab.types import Stream, Task
 
 PRESET = {"preset": "cifar100-500-er-ace", "scale": "cpu", "threads": 1}

@@ -16,8 +16,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from inside import StepTime, time_steps
-from liderlab.bench.contestants import prepared, product_step
 from liderlab.bench.measures import machine
+from liderlab.bench.timed_steps import prepared, product_step
 
 STEPS = 9
 STAGES = ["stem", "layer1", "layer2", "layer3", "layer4"]

@@ -7,8 +7,8 @@ import argparse
 from statistics import median, quantiles
 
 from inside import time_steps
-from liderlab.bench.contestants import prepared, product_step
 from liderlab.bench.measures import machine
+from liderlab.bench.timed_steps import prepared, product_step
 
 STEPS = {("resnet18", 64, 32): 9, ("resnet18", 16, 32): 41, ("efficientnet-b2", 32, 84): 9}
 

@@ -16,11 +16,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from liderlab.experiments.config import make_config
-from liderlab.experiments.folder import RunFolder
-from liderlab.experiments.plan import Plan
-from liderlab.scaleout.engines import make_engine
-from liderlab.scaleout.schedule import run_all
+from liderlab.config.schema import make_config
+from liderlab.runs.folder import RunFolder
+from liderlab.runs.planned_run import Plan
+from liderlab.sweeps.engine_choice import make_engine
+from liderlab.sweeps.scheduler import run_all
 
 
 def plans(count: int, epochs: int, folder: Path) -> list[Plan]:

@@ -19,7 +19,7 @@ from liderlab.cli import main
 from liderlab.memory import POLICIES, Memory
 from liderlab.methods import METHODS
 from liderlab.regularizers import REGULARIZERS
-from liderlab.streams.augment import Augment
+from liderlab.streams.augmentation import Augment
 from liderlab.streams.splitting import Images, SplitStream, split
 from liderlab.training.loop import Loop
 from liderlab.training.randomness import Generators, derive

@@ -13,7 +13,7 @@ import pytest
 import typer
 from PIL import Image
 
-from liderlab.experiments.config import make_config
+from liderlab.config.schema import make_config
 
 SMALL = ["run", "--benchmark", "synthetic", "--width", "8", "--epochs", "1", "--buffer", "20"]
 
@@ -242,7 +242,7 @@ def test_an_interrupted_demo_goes_on_and_a_whole_one_is_made_anew(
     lider, tmp_path: Path, monkeypatch
 ) -> None:
     config = make_config({"benchmark": "synthetic", "training": {"epochs": 1}})
-    monkeypatch.setattr("liderlab.experiments.demo.demo_runs", lambda seeds: [("er", config)])
+    monkeypatch.setattr("liderlab.config.demo_runs.demo_runs", lambda seeds: [("er", config)])
     log = tmp_path / "d/er-seed0/metrics.jsonl"
     assert lider("demo", "--out", "d")[0] == 0
     first = log.stat().st_ino

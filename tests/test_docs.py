@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from liderlab.experiments.folder import MAY_CHANGE
-from liderlab.experiments.options import SUPPLIED
+from liderlab.config.options import SUPPLIED
 from liderlab.methods import METHODS
 from liderlab.regularizers import REGULARIZERS
+from liderlab.runs.folder import MAY_CHANGE
 
 ROOT = Path(__file__).parent.parent
 PAGES = {name: (entry, "method") for name, entry in METHODS.items()} | {

@@ -46,7 +46,7 @@ def test_a_signal_while_a_run_is_being_built_is_one_line(
 ) -> None:
     done = start(
         tmp_path,
-        "import liderlab.experiments.run as run\n"
+        "import liderlab.runs.execute as run\n"
         f"run.build = lambda *_: os.kill(os.getpid(), {int(number)})",
     )
     assert (done.returncode, done.stdout, done.stderr) == (code, "", f"lider: {word}\n")
@@ -57,7 +57,7 @@ def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
     done = start(
         tmp_path,
         "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-        "import liderlab.experiments.run as run\n"
+        "import liderlab.runs.execute as run\n"
         "from liderlab.errors import UserError\n"
         "def build(config, *rest):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"

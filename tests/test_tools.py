@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from liderlab.experiments import doctor
-from liderlab.experiments.interrupt import Stopped
+from liderlab.errors import Stopped
+from liderlab.runs import doctor
 
 
 def test_doctor_finds_nothing_wrong_here(lider, tmp_path: Path, monkeypatch) -> None:
@@ -39,7 +39,7 @@ def test_a_failing_self_test_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> No
     def broken(*_: object) -> None:
         raise RuntimeError("no kernel\nmore")
 
-    monkeypatch.setattr("liderlab.experiments.run.run", broken)
+    monkeypatch.setattr("liderlab.runs.execute.run", broken)
     finding = doctor._self_test()
     assert (finding.state, finding.found) == ("problem", "no kernel")
 
@@ -48,7 +48,7 @@ def test_a_self_test_that_is_stopped_is_no_problem_found(monkeypatch: pytest.Mon
     def stopped(*_: object) -> None:
         raise Stopped(2, "somewhere")
 
-    monkeypatch.setattr("liderlab.experiments.run.run", stopped)
+    monkeypatch.setattr("liderlab.runs.execute.run", stopped)
     with pytest.raises(Stopped, match="the self-test did not end") as found:
         doctor._self_test()
     assert found.value.exit_code == 130

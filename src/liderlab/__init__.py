@@ -23,16 +23,16 @@ _HOMES = {
     "Network": "liderlab.backbones.network",
     "split": "liderlab.streams.splitting",
     "Images": "liderlab.streams.splitting",
-    "add_benchmark": "liderlab.streams.own",
+    "add_benchmark": "liderlab.streams.datasets.arrays",
     "Step": "liderlab.training.step",
     "Batch": "liderlab.types",
     "Task": "liderlab.types",
     "Stream": "liderlab.types",
     "Fit": "liderlab.types",
     "Recipe": "liderlab.types",
-    "load": "liderlab.experiments.load",
-    "run": "liderlab.experiments.run",
-    "RunConfig": "liderlab.experiments.config",
+    "load": "liderlab.runs.load",
+    "run": "liderlab.runs.execute",
+    "RunConfig": "liderlab.config.schema",
 }
 
 __all__ = ["__version__", "analysis", *_HOMES]

@@ -1,6 +1,9 @@
 """What goes wrong because of the user's input, said in one sentence."""
 
+from __future__ import annotations
+
 import math
+import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -19,6 +22,20 @@ class RunFailed(RuntimeError):
 
     The command line prints it and exits with code 1.
     """
+
+
+class Stopped(Exception):
+    """What was asked to stop has saved everything. command: goes on with it."""
+
+    def __init__(self, number: int, where: str, command: str = "lider resume") -> None:
+        words = f"{command} {shlex.quote(where)}" if where else command
+        super().__init__(f"stopped: everything is saved; go on with: {words}")
+        self.exit_code = 128 + number
+
+    def saying(self, message: str) -> Stopped:
+        """The same stop in other words, where more is known about what was stopped."""
+        self.args = (f"stopped: {message}",)
+        return self
 
 
 def unknown(kind: str, name: str, allowed: Iterable[str]) -> UserError:

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from liderlab.backbones import BACKBONES
 from liderlab.backbones.efficientnet import STAGES, lite0
-from liderlab.backbones.foreign import as_backbone
 from liderlab.backbones.pretrained import imagenet_weights, load_weights, read_weights
+from liderlab.backbones.third_party import as_backbone
 from liderlab.errors import UserError
 
 SHAPE = (3, 8, 8)

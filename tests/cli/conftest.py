@@ -17,8 +17,8 @@ from PIL import Image
 from typer.core import TyperCommand, TyperGroup
 
 from liderlab.cli import app, main
-from liderlab.experiments.config import make_config
-from liderlab.experiments.run import run
+from liderlab.config.schema import make_config
+from liderlab.runs.execute import run
 
 ROOT = typer.main.get_command(app)
 

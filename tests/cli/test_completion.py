@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from liderlab.cli import complete
-from liderlab.experiments.presets import presets
-from liderlab.experiments.studies import STUDIES
+from liderlab.cli import completion
+from liderlab.config.presets import presets
 from liderlab.methods import METHODS
+from liderlab.paper.studies import STUDIES
 
 HEAVY = ("torch", "numpy", "sklearn", "matplotlib", "ray", "optuna")
 PROGRAM = f"""\
@@ -117,22 +117,22 @@ def test_runs_are_found_from_wherever_one_has_got_to(
         (tmp_path / name / "config.yaml").touch()
     (tmp_path / "runs/x/result.json").touch()
     both = [("runs/deep/er/seed 0", "unfinished"), ("runs/x", "finished")]
-    assert complete.run_folders("") == both
-    assert complete.run_folders("ru") == both
-    assert complete.run_folders("runs/x") == both[1:]
-    assert complete.run_folders("./runs/x") == [("./runs/x", "finished")]
-    assert complete.run_folders(f"{tmp_path}/runs/x") == [(f"{tmp_path}/runs/x", "finished")]
-    assert complete.run_folders(".hidden/") == [(".hidden/y", "unfinished")]
-    assert complete.run_folders("nowhere/") == []
+    assert completion.run_folders("") == both
+    assert completion.run_folders("ru") == both
+    assert completion.run_folders("runs/x") == both[1:]
+    assert completion.run_folders("./runs/x") == [("./runs/x", "finished")]
+    assert completion.run_folders(f"{tmp_path}/runs/x") == [(f"{tmp_path}/runs/x", "finished")]
+    assert completion.run_folders(".hidden/") == [(".hidden/y", "unfinished")]
+    assert completion.run_folders("nowhere/") == []
     monkeypatch.chdir("runs/x")
-    assert complete.run_folders("") == []
-    monkeypatch.setattr(complete, "MOST_FOLDERS", 3)
-    assert complete.run_folders("../") == [("../x", "finished")]
+    assert completion.run_folders("") == []
+    monkeypatch.setattr(completion, "MOST_FOLDERS", 3)
+    assert completion.run_folders("../") == [("../x", "finished")]
 
 
 def test_weights_that_were_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LIDER_DATA", str(tmp_path))
-    assert [name for name, _ in complete.weights("")] == ["imagenet"]
+    assert [name for name, _ in completion.weights("")] == ["imagenet"]
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights/mine.pt").touch()
-    assert [name for name, _ in complete.weights("")] == ["imagenet", "mine"]
+    assert [name for name, _ in completion.weights("")] == ["imagenet", "mine"]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from liderlab.experiments.config import make_config
-from liderlab.experiments.run import run
+from liderlab.config.schema import make_config
+from liderlab.runs.execute import run
 from liderlab.streams import BENCHMARKS
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +87,7 @@ def everything(lider: Lider, page: Path) -> None:
 def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LIDER_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr("liderlab.experiments.doctor.ROOM", 0)
+    monkeypatch.setattr("liderlab.runs.doctor.ROOM", 0)
 
 
 def test_readme(lider: Lider) -> None:

@@ -75,7 +75,7 @@ def test_plain_and_json(
     lider: Lider, in_terminal: Any, some_runs: Path, tmp_path: Path, line: str, monkeypatch: Any
 ) -> None:
     monkeypatch.setenv("LIDER_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr("liderlab.experiments.doctor.ROOM", 0)
+    monkeypatch.setattr("liderlab.runs.doctor.ROOM", 0)
     command = words(line, some_runs)
     code, shown = in_terminal(*command, NO_COLOR="1")
     assert code == 0

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from liderlab.experiments.studies import STUDIES, find_study
+from liderlab.paper.studies import STUDIES, find_study
 
 SMALL = ["run", "--benchmark", "synthetic", "--width", "8", "--epochs", "2", "--buffer", "12"]
 

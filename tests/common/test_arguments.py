@@ -14,14 +14,14 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from liderlab.backbones import BACKBONES
+from liderlab.config.compatibility import why_not
+from liderlab.config.options import SUPPLIED
+from liderlab.config.schema import make_config
 from liderlab.errors import UserError
-from liderlab.experiments.build import build_network, build_regularizers, build_stream, completed
-from liderlab.experiments.compatibility import why_not
-from liderlab.experiments.config import make_config
-from liderlab.experiments.options import SUPPLIED
 from liderlab.methods import METHODS
 from liderlab.registry import Registry
 from liderlab.regularizers import REGULARIZERS
+from liderlab.runs.build import build_network, build_regularizers, build_stream, completed
 from liderlab.streams import BENCHMARKS
 from liderlab.training.loop import Loop
 

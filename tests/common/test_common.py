@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import torch
 
-from liderlab.experiments.compatibility import why_not
+from liderlab.config.compatibility import why_not
 from liderlab.methods import METHODS
 from liderlab.regularizers import REGULARIZERS
 from liderlab.training.loop import Loop, StepDone, TaskDone

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 from torch import Tensor
 
 from liderlab.memory import Column, Memory
-from liderlab.memory.memory import Policy
+from liderlab.memory.buffer import Policy
 from liderlab.memory.policies import ClassBalanced, GreedyBalanced, Reservoir
 
 RARE = 1e-6  # probability with which a fair draw would fail a statistical test

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from liderlab import LiDER
+from liderlab.distributed.team import Team
 from liderlab.errors import UserError
 from liderlab.regularizers import lider as lider_module
-from liderlab.training.team import Team
 from small_network import STAGES, by_hand, images, network
 
 

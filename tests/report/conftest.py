@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from liderlab.experiments.config import make_config
-from liderlab.experiments.run import run
+from liderlab.config.schema import make_config
+from liderlab.runs.execute import run
 
 PATIENCE = 60.0  # seconds: far more than it takes, on machines that do much else
 

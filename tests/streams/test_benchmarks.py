@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from liderlab.streams import BENCHMARKS
-from liderlab.streams.digits import split_digits
+from liderlab.streams.datasets.digits import split_digits
+from liderlab.streams.datasets.synthetic import synthetic
 from liderlab.streams.splitting import SplitStream
-from liderlab.streams.synthetic import synthetic
 
 OFFLINE = ["split-digits", "synthetic"]
 

@@ -33,14 +33,14 @@ _HOMES = {
     "WeightPerturbation": "weight_noise",
     "hessian_spectrum": "sharpness",
     "HessianSpectrum": "sharpness",
-    "measure_in_child": "efficiency",
-    "peak_memory": "efficiency",
-    "throughput": "efficiency",
-    "Measured": "efficiency",
-    "Throughput": "efficiency",
-    "toy_tasks": "toy",
-    "toy_boundaries": "toy",
-    "ToyBoundaries": "toy",
+    "measure_in_child": "training_cost",
+    "peak_memory": "training_cost",
+    "throughput": "training_cost",
+    "Measured": "training_cost",
+    "Throughput": "training_cost",
+    "toy_tasks": "toy_problem",
+    "toy_boundaries": "toy_problem",
+    "ToyBoundaries": "toy_problem",
     "Pixels": "pixels",
 }
 
@@ -56,11 +56,6 @@ if TYPE_CHECKING:
     from .bounds import LipschitzConstants as LipschitzConstants
     from .bounds import lipschitz_bound as lipschitz_bound
     from .bounds import lipschitz_constants as lipschitz_constants
-    from .efficiency import Measured as Measured
-    from .efficiency import Throughput as Throughput
-    from .efficiency import measure_in_child as measure_in_child
-    from .efficiency import peak_memory as peak_memory
-    from .efficiency import throughput as throughput
     from .guessing import GuessingGame as GuessingGame
     from .guessing import found_in as found_in
     from .guessing import guessing_game as guessing_game
@@ -71,9 +66,14 @@ if TYPE_CHECKING:
     from .surface import SurfaceHistory as SurfaceHistory
     from .surface import decision_surface as decision_surface
     from .surface import follow_decision_surface as follow_decision_surface
-    from .toy import ToyBoundaries as ToyBoundaries
-    from .toy import toy_boundaries as toy_boundaries
-    from .toy import toy_tasks as toy_tasks
+    from .toy_problem import ToyBoundaries as ToyBoundaries
+    from .toy_problem import toy_boundaries as toy_boundaries
+    from .toy_problem import toy_tasks as toy_tasks
+    from .training_cost import Measured as Measured
+    from .training_cost import Throughput as Throughput
+    from .training_cost import measure_in_child as measure_in_child
+    from .training_cost import peak_memory as peak_memory
+    from .training_cost import throughput as throughput
     from .weight_noise import WeightPerturbation as WeightPerturbation
     from .weight_noise import weight_perturbation as weight_perturbation
 

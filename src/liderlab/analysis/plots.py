@@ -17,7 +17,7 @@ from .guessing import GuessingGame
 from .sharpness import HessianSpectrum
 from .style import COLOURS, LINES, MARKERS, new_figure
 from .surface import DecisionSurface, SurfaceHistory
-from .toy import ToyBoundaries
+from .toy_problem import ToyBoundaries
 from .weight_noise import WeightPerturbation
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ class Backbones(Registry):
         family, colon, model = name.partition(":")
         if not colon or family not in FAMILIES:
             return super().entry(name)
-        from .foreign import maker
+        from .third_party import maker
 
         return Entry(maker(family, model), f"{model} of {family}")
 

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from ..errors import UserError
 from . import BACKBONES
-from .foreign import Foreign, last_linear
-from .mammoth import in_our_names, is_mammoth
+from .mammoth_names import in_our_names, is_mammoth
+from .third_party import Foreign, last_linear
 
 Weights = dict[str, Tensor]
 LITE0 = "efficientnet-lite0"

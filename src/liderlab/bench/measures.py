@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from ..errors import unknown
-from ..experiments.versions import versions
-from . import contestants, tokens
-from .contestants import Action
-from .race import Clock, Ratio, race
+from ..runs.provenance import versions
+from . import timed_steps, transformer_step
+from .alternation import Clock, Ratio, race
+from .timed_steps import Action
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ def _step(name: str, size: dict[str, Any]) -> Action:
         "fresh": {"draw": "fresh"},
         "jacobian": {"estimator": "jacobian"},
     }
-    work = contestants.prepared(**size, lider=lider.get(name))
+    work = timed_steps.prepared(**size, lider=lider.get(name))
     if name == "bare":
-        return contestants.bare_step(work, size.get("batch", 64))
-    return contestants.product_step(work)
+        return timed_steps.bare_step(work, size.get("batch", 64))
+    return timed_steps.product_step(work)
 
 
 def _lider_claims(most: float) -> list[Claim]:
@@ -116,7 +116,9 @@ MEASURES = {
     ),
     "tokens": Measure(
         "replay step, transformer of 4 blocks of 96 on 64 tokens, batch 64",
-        lambda quick: tokens.replay_steps(4, 8) if quick else tokens.replay_steps(),
+        lambda quick: (
+            transformer_step.replay_steps(4, 8) if quick else transformer_step.replay_steps()
+        ),
         [
             Claim("spatial", "without"),
             Claim("batch", "without"),
@@ -126,7 +128,7 @@ MEASURES = {
     ),
     "curvature": Measure(
         "curvature of 64 rows, small convnet, 8x8",
-        lambda quick: contestants.curvature(4 if quick else 64),
+        lambda quick: timed_steps.curvature(4 if quick else 64),
         [
             Claim("row by row", "oewc", least=10),
             Claim("olap", "forward+backward"),
@@ -135,7 +137,7 @@ MEASURES = {
     ),
     "herding": Measure(
         "20 exemplars of 500 rows, 512 features",
-        lambda quick: contestants.herding(),
+        lambda quick: timed_steps.herding(),
         [Claim("herding", "products")],
         rounds=21,
     ),

@@ -12,18 +12,17 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from ..errors import RunFailed, UserError
-from ..experiments.interrupt import Stopped
-from ..experiments.place import torchrun
+from ..distributed.placement import torchrun
+from ..errors import RunFailed, Stopped, UserError
 from . import (
     bench,
     data,
     demo,
+    inspection,
     ledger,
-    looking,
     pretrain,
     report,
-    running,
+    run,
     search,
     study,
     sweep,
@@ -31,7 +30,7 @@ from . import (
     verify_resume,
     watch,
 )
-from .manual import AROUND, Command, Group
+from .help_pages import AROUND, Command, Group
 from .shared import complain
 
 INTERRUPTED = 130
@@ -72,8 +71,8 @@ def _top(
 
 PARTS = (
     demo,
-    looking,
-    running,
+    inspection,
+    run,
     verify_resume,
     pretrain,
     report,

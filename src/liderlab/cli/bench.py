@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UserError, unknown
-from . import complete
-from .manual import AROUND, examples
+from . import completion
+from .help_pages import AROUND, examples
 from .shared import JsonOption, new_console, print_json
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def bench(
         typer.Argument(
             help=f"{', '.join(NAMES)}; all by default.",
             show_default=False,
-            autocompletion=complete.one_of(*NAMES),
+            autocompletion=completion.one_of(*NAMES),
         ),
     ] = None,
     threads: Annotated[
@@ -53,7 +53,7 @@ def bench(
         typer.Option(
             help="wall, or cpu: processor time, for machines with neighbours.",
             metavar="CLOCK",
-            autocompletion=complete.one_of(*CLOCKS),
+            autocompletion=completion.one_of(*CLOCKS),
         ),
     ] = "wall",
     quick: Annotated[
@@ -77,7 +77,7 @@ def bench(
     if clock not in CLOCKS:
         raise unknown("clock", clock, CLOCKS)
     from ..bench.measures import MEASURES, load, machine, measure
-    from ..experiments.files import try_folder
+    from ..files import try_folder
 
     chosen = list(names or MEASURES)
     for name in chosen:
@@ -123,7 +123,7 @@ def _earlier(out: Path | None, where: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write(out: Path | None, report: dict[str, Any]) -> None:
-    from ..experiments.files import write_atomically
+    from ..files import write_atomically
 
     if out is not None:
         text = json.dumps(report, indent=1, ensure_ascii=False)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import complete
-from .manual import Group, examples
+from . import completion
+from .help_pages import Group, examples
 from .shared import JsonOption, new_console, print_json
 
 if TYPE_CHECKING:
-    from ..streams.progress import Report
+    from ..streams.storage.work_progress import Report
 
 app = typer.Typer(
     help="What data is where; download it, or import what you have.\n\nReads and writes the data "
@@ -37,7 +37,7 @@ def list_(root: RootOption = None, as_json: JsonOption = False) -> None:
 
     Reads the data folder; writes nothing.
     """
-    from ..streams.location import data_folder
+    from ..streams.storage.location import data_folder
 
     home = data_folder(root)
     rows = _rows(home)
@@ -61,7 +61,7 @@ def list_(root: RootOption = None, as_json: JsonOption = False) -> None:
 
 
 def _rows(home: Path) -> list[dict[str, Any]]:
-    from ..streams.catalogue import DATA_SETS
+    from ..streams.datasets.catalogue import DATA_SETS
 
     rows = []
     for data in DATA_SETS.values():
@@ -96,7 +96,7 @@ def prepare(
     name: Annotated[
         str,
         typer.Argument(
-            help="lider data list.", show_default=False, autocompletion=complete.data_sets
+            help="lider data list.", show_default=False, autocompletion=completion.data_sets
         ),
     ],
     root: RootOption = None,
@@ -119,10 +119,10 @@ def prepare(
     Reads the publisher's server, or --from. Writes the data set's folder, all at once, and cache/
     into the data folder.
     """
-    from ..streams.catalogue import data_set
-    from ..streams.location import data_folder
-    from ..streams.prepare import decode
-    from ..streams.prepare import prepare as bring
+    from ..streams.datasets.catalogue import data_set
+    from ..streams.storage.location import data_folder
+    from ..streams.storage.preparation import decode
+    from ..streams.storage.preparation import prepare as bring
 
     data, home = data_set(name), data_folder(root)
     already = data.find(home) is not None
@@ -167,7 +167,7 @@ def _bar() -> Iterator[Report | None]:
 
 def _content(folder: Path) -> tuple[int, int]:
     """How many bytes are below a folder, and how many image files."""
-    from ..streams.catalogue import IMAGE_SUFFIXES
+    from ..streams.datasets.catalogue import IMAGE_SUFFIXES
 
     files = [file for file in folder.rglob("*") if file.is_file()]
     images = sum(file.suffix.lower() in IMAGE_SUFFIXES for file in files)

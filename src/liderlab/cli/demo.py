@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..experiments.interrupt import Stopped
-from .manual import START, examples
+from ..errors import Stopped
+from .help_pages import START, examples
 from .shared import AGAIN, leave_out, new_console
 
 app = typer.Typer()
@@ -28,15 +28,15 @@ def demo(
     installation. Writes a run's folder for every method and seed, demo.png and report.html into
     --out, over those of an earlier demo.
     """
-    from ..experiments.accuracy_figure import leave_figure
-    from ..experiments.demo import demo_runs
-    from ..experiments.run import Existing
-    from ..experiments.run import run as execute
-    from ..report.figures import draw_comparison
-    from ..report.page import write_report
-    from ..report.progress import ProgressDisplay
-    from ..report.records import read_all
-    from ..report.tables import comparison
+    from ..config.demo_runs import demo_runs
+    from ..report.comparison_figure import draw_comparison
+    from ..report.page.html import write_report
+    from ..report.run_records import read_all
+    from ..report.terminal.progress import ProgressDisplay
+    from ..report.terminal.tables import comparison
+    from ..runs.accuracy_figure import leave_figure
+    from ..runs.execute import Existing
+    from ..runs.execute import run as execute
 
     runs, folders = list(demo_runs(seeds)), []
     # one that was interrupted goes on; one that is whole is made anew

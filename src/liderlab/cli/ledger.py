@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import RunFailed, UserError, unknown
-from ..experiments.interrupt import Stopped
-from .manual import Group, examples
+from ..errors import RunFailed, Stopped, UserError, unknown
+from .help_pages import Group, examples
 from .shared import AGAIN, JsonOption, new_console, print_json
 from .study import runner
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..experiments.ledger.campaign import Item
-    from ..experiments.ledger.check import Verdict
-    from ..experiments.ledger.record import Record
-    from ..experiments.plan import Plan
+    from ..paper.ledger.campaign import Item
+    from ..paper.ledger.record import Record
+    from ..paper.ledger.verification import Verdict
+    from ..runs.planned_run import Plan
 
 app = typer.Typer(
     cls=Group, epilog=examples("lider ledger --table faa --setting cifar100", "lider ledger cells")
@@ -56,7 +55,7 @@ def show(
         if as_json or any((table, setting, status, records)):
             raise UserError(f"options come after the command: lider ledger {command} …")
         return
-    from ..report.ledger import cell_table, table_counts
+    from ..report.ledger_pages import cell_table, table_counts
 
     ledger = _ledger(records)[0]
     chosen = _chosen(ledger, table, setting, status)
@@ -100,8 +99,8 @@ def _chosen(ledger: Tree, table: str | None, setting: str | None, status: str | 
 
 
 def _ledger(folder: Path | None) -> tuple[Tree, list[Record]]:
-    from ..experiments.ledger.assemble import assemble
-    from ..experiments.ledger.record import read_records
+    from ..paper.ledger.assembly import assemble
+    from ..paper.ledger.record import read_records
 
     records = read_records(folder)
     return assemble(records), records
@@ -119,7 +118,7 @@ def cells(
 
     Reads the records; writes nothing.
     """
-    from ..experiments.ledger.assemble import all_cells
+    from ..paper.ledger.assembly import all_cells
 
     names = all_cells(_ledger(records)[0])
     chosen = [name for name in names if all(word in name for word in words or [])]
@@ -157,9 +156,9 @@ def measure(
     Reads the data sets of the paper's benchmarks. Writes runs, as `lider study` does, to OUT/runs:
     all of seed 0 first. Interrupted, the same command goes on where it was.
     """
-    from ..experiments.folder import RunFolder
-    from ..experiments.ledger.campaign import GROUPS, campaign
-    from ..experiments.studies.cases import Request
+    from ..paper.ledger.campaign import GROUPS, campaign
+    from ..paper.studies.cases import Request
+    from ..runs.folder import RunFolder
 
     Request(scale or "cpu")  # a wrong scale is said before anything starts
     items = campaign(group or tuple(GROUPS), seeds, scale)
@@ -168,7 +167,7 @@ def measure(
         for plan in plans:
             print(plan.name, "finished" if RunFolder(plan.folder).finished else "", sep="\t")
         return
-    from ..experiments.studies.conduct import check_inputs, is_finished
+    from ..paper.studies.workflow import check_inputs, is_finished
 
     waiting = [plan for plan in plans if not is_finished(plan)]
     err = new_console(stderr=True)
@@ -188,9 +187,9 @@ def measure(
 
 def _analyze(items: Sequence[Item], out: Path, done: Sequence[Plan], err: Console) -> None:
     """Look into the first pair, once."""
-    from ..experiments.ledger.campaign import ANALYSES, followed
-    from ..experiments.studies.analyze import analyze_run
-    from ..report.study_tables import write_findings
+    from ..paper.ledger.campaign import ANALYSES, followed
+    from ..paper.studies.run_analysis import analyze_run
+    from ..report.terminal.study_tables import write_findings
 
     for item in items:
         plan = item.plan(out)
@@ -226,10 +225,10 @@ def collect(
 
     Reads run folders. Writes a small record of each run, ledger.json, ledger.md and the figures.
     """
-    from ..experiments.ledger.harvest import Harvest, harvest
-    from ..experiments.ledger.places import places
-    from ..experiments.ledger.record import merged, read_records, write_records
-    from ..report.ledger import write_ledger
+    from ..paper.ledger.collection import Harvest, harvest
+    from ..paper.ledger.paths import places
+    from ..paper.ledger.record import merged, read_records, write_records
+    from ..report.ledger_pages import write_ledger
 
     where = places(out)
     found = harvest(folder, commit) if folder else Harvest([], {})
@@ -270,12 +269,12 @@ def check(
     Reads the records and the benchmark's data. Writes the run to --out, if it is given. Ends with
     exit code 1 if the two do not agree.
     """
-    from ..experiments.ledger.check import compare, run_again, runs_of, with_seed
+    from ..paper.ledger.verification import compare, run_again, runs_of, with_seed
 
     runs = runs_of(cell, *_ledger(records))
     record = with_seed(runs, seed)
 
-    from ..report.progress import ProgressDisplay
+    from ..report.terminal.progress import ProgressDisplay
 
     err = new_console(stderr=True)
     err.print(f"{record.name}: {record.command}", highlight=False, soft_wrap=True)

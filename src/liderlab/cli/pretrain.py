@@ -10,12 +10,11 @@ from typing import Annotated
 
 import typer
 
-from ..errors import RunFailed
-from ..experiments.interrupt import Stopped
-from . import complete
-from .manual import TRAIN, examples
+from ..errors import RunFailed, Stopped
+from . import completion
+from .help_pages import TRAIN, examples
 from .shared import DeviceOption, SetOption, given, new_console, this_command
-from .training import assigned, train
+from .training_commands import assigned, train
 
 app = typer.Typer()
 
@@ -34,7 +33,7 @@ def pretrain(
         typer.Option(
             help="What to learn: lider list benchmarks.",
             metavar="NAME",
-            autocompletion=complete.benchmarks,
+            autocompletion=completion.benchmarks,
         ),
     ] = "split-tinyimagenet",
     size: Annotated[
@@ -43,7 +42,9 @@ def pretrain(
     backbone: Annotated[
         str,
         typer.Option(
-            help="Network: lider list backbones.", metavar="NAME", autocompletion=complete.backbones
+            help="Network: lider list backbones.",
+            metavar="NAME",
+            autocompletion=completion.backbones,
         ),
     ] = "resnet18",
     width: Annotated[
@@ -54,7 +55,7 @@ def pretrain(
         typer.Option(
             help="Make it smaller: smoke or cpu.",
             metavar="SCALE",
-            autocompletion=complete.scales,
+            autocompletion=completion.scales,
         ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs.", show_default="50")] = None,
@@ -102,8 +103,8 @@ def pretrain(
     a run's folder (--run), and the weights: the file --out, or weights/NAME.pt in the data folder.
     Use them with: lider run --pretrained NAME_OR_FILE
     """
-    from ..experiments.pretrain import check_place, export_weights, name_of, pretraining
-    from ..experiments.weight_names import is_file_name, kept_weights
+    from ..config.weight_names import is_file_name, kept_weights
+    from ..runs.pretrain import check_place, export_weights, name_of, pretraining
 
     options = {
         "benchmark": given(name=benchmark, size=size),

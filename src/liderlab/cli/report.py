@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from . import complete
-from .manual import LOOK, examples
+from . import completion
+from .help_pages import LOOK, examples
 from .shared import JsonOption, leave_out, new_console, print_json
 
 app = typer.Typer()
@@ -19,7 +19,7 @@ RunsArgument = Annotated[
         help="Runs' folders, or folders that hold some.",
         metavar="RUN",
         show_default=False,
-        autocompletion=complete.run_folders,
+        autocompletion=completion.run_folders,
     ),
 ]
 SideArgument = Annotated[
@@ -27,7 +27,7 @@ SideArgument = Annotated[
     typer.Argument(
         help="A run's folder, or one that holds its seeds.",
         show_default=False,
-        autocompletion=complete.run_folders,
+        autocompletion=completion.run_folders,
     ),
 ]
 
@@ -53,8 +53,8 @@ def report(
     """
     from rich.text import Text
 
-    from ..report.page import write_report
-    from ..report.records import read_all
+    from ..report.page.html import write_report
+    from ..report.run_records import read_all
 
     records, complaints = read_all(runs)
     with new_console(stderr=True).status("") as status:
@@ -99,8 +99,8 @@ def runs(
 
     Reads config.yaml, metrics.jsonl and result.json of every run below FOLDER; writes nothing.
     """
-    from ..report.listing import Condition, facts, listing, select
-    from ..report.records import read_all
+    from ..report.run_records import read_all
+    from ..report.terminal.run_list import Condition, facts, listing, select
 
     conditions = [Condition.parse(text) for text in where or []]
     records, complaints = read_all([folder])
@@ -126,7 +126,7 @@ def compare(a: SideArgument, b: SideArgument, as_json: JsonOption = False) -> No
     Prints what differs in their settings, all metrics, and the differences. Reads config.yaml and
     result.json of both sides; writes nothing.
     """
-    from ..report.side_by_side import Comparison, comparison_tables
+    from ..report.terminal.comparison import Comparison, comparison_tables
 
     comparison = Comparison.of(a, b)
     leave_out(comparison.left_out)

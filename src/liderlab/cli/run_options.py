@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import complete
+from . import completion
 
 WHAT, LIDER, NETWORK, TRAINING, MACHINE, FILES = (
     "What to run",
@@ -24,7 +24,7 @@ Preset = Annotated[
         help="An experiment of the paper: lider list presets.",
         metavar="NAME",
         rich_help_panel=WHAT,
-        autocompletion=complete.presets,
+        autocompletion=completion.presets,
     ),
 ]
 Scale = Annotated[
@@ -33,7 +33,7 @@ Scale = Annotated[
         help="Make it smaller: smoke, cpu, or paper (as it is).",
         metavar="SCALE",
         rich_help_panel=WHAT,
-        autocompletion=complete.scales,
+        autocompletion=completion.scales,
     ),
 ]
 Benchmark = Annotated[
@@ -43,7 +43,7 @@ Benchmark = Annotated[
         metavar="NAME",
         show_default="split-digits",
         rich_help_panel=WHAT,
-        autocompletion=complete.benchmarks,
+        autocompletion=completion.benchmarks,
     ),
 ]
 Method = Annotated[
@@ -53,7 +53,7 @@ Method = Annotated[
         metavar="NAME",
         show_default="er-ace",
         rich_help_panel=WHAT,
-        autocompletion=complete.methods,
+        autocompletion=completion.methods,
     ),
 ]
 Lider = Annotated[
@@ -75,7 +75,7 @@ LiderOn = Annotated[
         metavar="ROWS",
         show_default="replay",
         rich_help_panel=LIDER,
-        autocompletion=complete.one_of("replay", "stream"),
+        autocompletion=completion.one_of("replay", "stream"),
     ),
 ]
 LiderDraw = Annotated[
@@ -85,7 +85,7 @@ LiderDraw = Annotated[
         metavar="HOW",
         show_default="reuse",
         rich_help_panel=LIDER,
-        autocompletion=complete.one_of("reuse", "fresh"),
+        autocompletion=completion.one_of("reuse", "fresh"),
     ),
 ]
 LiderTargets = Annotated[
@@ -95,7 +95,7 @@ LiderTargets = Annotated[
         metavar="KIND",
         show_default="learned",
         rich_help_panel=LIDER,
-        autocompletion=complete.one_of("learned", "fixed"),
+        autocompletion=completion.one_of("learned", "fixed"),
     ),
 ]
 Regularizer = Annotated[
@@ -104,7 +104,7 @@ Regularizer = Annotated[
         help="Add a regularizer, repeatable: lider list regularizers.",
         metavar="NAME",
         rich_help_panel=WHAT,
-        autocompletion=complete.regularizers,
+        autocompletion=completion.regularizers,
     ),
 ]
 Buffer = Annotated[
@@ -138,7 +138,7 @@ Backbone = Annotated[
         metavar="NAME",
         show_default="the benchmark's",
         rich_help_panel=NETWORK,
-        autocompletion=complete.backbones,
+        autocompletion=completion.backbones,
     ),
 ]
 Width = Annotated[
@@ -155,7 +155,7 @@ Pretrained = Annotated[
         metavar="WEIGHTS",
         show_default="none",
         rich_help_panel=NETWORK,
-        autocompletion=complete.weights,
+        autocompletion=completion.weights,
     ),
 ]
 Tasks = Annotated[
@@ -169,7 +169,7 @@ ClassOrder = Annotated[
         metavar="ORDER",
         show_default="natural",
         rich_help_panel=WHAT,
-        autocompletion=complete.one_of("natural", "shuffled"),
+        autocompletion=completion.one_of("natural", "shuffled"),
     ),
 ]
 Seed = Annotated[
@@ -183,7 +183,7 @@ Device = Annotated[
         metavar="DEVICE",
         show_default="cpu",
         rich_help_panel=MACHINE,
-        autocompletion=complete.one_of("cpu", "cuda", "mps", "auto"),
+        autocompletion=completion.one_of("cpu", "cuda", "mps", "auto"),
     ),
 ]
 MemoryStorage = Annotated[
@@ -193,7 +193,7 @@ MemoryStorage = Annotated[
         metavar="PLACE",
         show_default="ram",
         rich_help_panel=MACHINE,
-        autocompletion=complete.one_of("ram", "disk"),
+        autocompletion=completion.one_of("ram", "disk"),
     ),
 ]
 MemoryDevice = Annotated[
@@ -221,7 +221,7 @@ Precision = Annotated[
         metavar="TYPE",
         show_default="float32",
         rich_help_panel=MACHINE,
-        autocompletion=complete.one_of("float32", "bfloat16", "float16"),
+        autocompletion=completion.one_of("float32", "bfloat16", "float16"),
     ),
 ]
 Compile = Annotated[
@@ -235,7 +235,7 @@ Evaluate = Annotated[
         metavar="WHEN",
         show_default="every",
         rich_help_panel=TRAINING,
-        autocompletion=complete.one_of("every", "last"),
+        autocompletion=completion.one_of("every", "last"),
     ),
 ]
 Threads = Annotated[
@@ -259,7 +259,7 @@ Strategy = Annotated[
         metavar="NAME",
         show_default="ddp",
         rich_help_panel=MACHINE,
-        autocompletion=complete.one_of("ddp", "ddp-syncbn"),
+        autocompletion=completion.one_of("ddp", "ddp-syncbn"),
     ),
 ]
 Config = Annotated[
@@ -316,7 +316,7 @@ OnNonfinite = Annotated[
         metavar="WHAT",
         show_default="stop",
         rich_help_panel=TRAINING,
-        autocompletion=complete.one_of("stop", "skip"),
+        autocompletion=completion.one_of("stop", "skip"),
     ),
 ]
 Tracker = Annotated[
@@ -325,7 +325,7 @@ Tracker = Annotated[
         help="Also log to tensorboard, wandb or mlflow; repeatable.",
         metavar="NAME",
         rich_help_panel=FILES,
-        autocompletion=complete.one_of("tensorboard", "wandb", "mlflow"),
+        autocompletion=completion.one_of("tensorboard", "wandb", "mlflow"),
     ),
 ]
 Deterministic = Annotated[

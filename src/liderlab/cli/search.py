@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import unknown
-from . import complete
-from .manual import MANY, examples
+from . import completion
+from .help_pages import MANY, examples
 from .shared import (
     JsonOption,
     SetOption,
@@ -21,7 +21,7 @@ from .shared import (
     this_command,
 )
 from .sweep import AddressOption, EngineOption, SlurmOption, WorkersOption
-from .training import assigned
+from .training_commands import assigned
 
 app = typer.Typer()
 VALIDATION = 0.1
@@ -41,7 +41,7 @@ def search(
         typer.Option(
             help="What to start from: lider list presets.",
             metavar="NAME",
-            autocompletion=complete.presets,
+            autocompletion=completion.presets,
         ),
     ] = None,
     scale: Annotated[
@@ -49,7 +49,7 @@ def search(
         typer.Option(
             help="Make it smaller: smoke or cpu.",
             metavar="SCALE",
-            autocompletion=complete.scales,
+            autocompletion=completion.scales,
         ),
     ] = None,
     config: Annotated[
@@ -70,7 +70,7 @@ def search(
         typer.Option(
             help="tpe, or grid.",
             metavar="SAMPLER",
-            autocompletion=complete.one_of("tpe", "grid"),
+            autocompletion=completion.one_of("tpe", "grid"),
         ),
     ] = "tpe",
     validation: Annotated[
@@ -106,12 +106,12 @@ def search(
     Reads what lider run reads, and --space. Writes a run's folder per trial, search.db (without
     --storage) and best.yaml, which it also prints, into --out.
     """
-    from ..experiments.config import make_config
-    from ..experiments.files import write_atomically
-    from ..experiments.yaml_text import read_yaml
-    from ..scaleout.engines import check_engine, default_workers, make_engine, threads_each
-    from ..scaleout.search import Search
-    from ..scaleout.space import paper_space, read_space
+    from ..config.schema import make_config
+    from ..config.yaml_values import read_yaml
+    from ..files import write_atomically
+    from ..sweeps.engine_choice import check_engine, default_workers, make_engine, threads_each
+    from ..sweeps.search import Search
+    from ..sweeps.search_space import paper_space, read_space
 
     check_engine(engine, workers, address, slurm)
     if sampler not in ("tpe", "grid"):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UserError
-from . import complete
+from . import completion
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +25,7 @@ RunArgument = Annotated[
         help="A run's folder.",
         metavar="RUN",
         show_default=False,
-        autocompletion=complete.run_folders,
+        autocompletion=completion.run_folders,
     ),
 ]
 JsonOption = Annotated[
@@ -37,7 +37,7 @@ DeviceOption = Annotated[
         help="cpu, cuda, cuda:1, …, mps or auto.",
         metavar="DEVICE",
         show_default="cpu",
-        autocompletion=complete.one_of("cpu", "cuda", "mps", "auto"),
+        autocompletion=completion.one_of("cpu", "cuda", "mps", "auto"),
     ),
 ]
 SetOption = Annotated[

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import RunFailed, UserError
-from ..experiments.interrupt import Stopped
-from . import complete
-from .manual import PAPER, examples
+from ..errors import RunFailed, Stopped, UserError
+from . import completion
+from .help_pages import PAPER, examples
 from .shared import (
     AGAIN,
     JsonOption,
@@ -25,9 +24,9 @@ from .shared import (
 )
 
 if TYPE_CHECKING:
-    from ..experiments.plan import Plan
-    from ..experiments.studies.conduct import Conducted
-    from ..experiments.studies.study import RunAll
+    from ..paper.studies.study import RunAll
+    from ..paper.studies.workflow import Conducted
+    from ..runs.planned_run import Plan
 
 app = typer.Typer()
 ScaleOption = Annotated[
@@ -35,7 +34,7 @@ ScaleOption = Annotated[
     typer.Option(
         help="smoke (on split-digits), cpu (smaller), or paper (as it is).",
         metavar="SCALE",
-        autocompletion=complete.scales,
+        autocompletion=completion.scales,
     ),
 ]
 
@@ -48,7 +47,7 @@ def study(
     name: Annotated[
         str,
         typer.Argument(
-            help="lider list studies.", show_default=False, autocompletion=complete.studies
+            help="lider list studies.", show_default=False, autocompletion=completion.studies
         ),
     ],
     scale: ScaleOption = "smoke",
@@ -63,7 +62,7 @@ def study(
             help="Only the settings on this benchmark; or another one, in their place.",
             metavar="NAME",
             show_default="all of the study's",
-            autocompletion=complete.benchmarks,
+            autocompletion=completion.benchmarks,
         ),
     ] = None,
     device: Annotated[
@@ -72,7 +71,7 @@ def study(
             help="cpu, cuda, cuda:1, …, mps or auto.",
             metavar="DEVICE",
             show_default="cpu",
-            autocompletion=complete.one_of("cpu", "cuda", "mps", "auto"),
+            autocompletion=completion.one_of("cpu", "cuda", "mps", "auto"),
         ),
     ] = None,
     threads: Annotated[
@@ -91,8 +90,8 @@ def study(
     runs/ of --out, and result.json, table.csv and .md, figure.png and .pdf, and report.html
     into a folder of the study's name there. What has been run is not run again.
     """
-    from ..experiments.studies import find_study
-    from ..experiments.studies.cases import Request
+    from ..paper.studies import find_study
+    from ..paper.studies.cases import Request
 
     asked = given(benchmark=benchmark, device=device, workers=workers)
     if not find_study(name).settings and asked:
@@ -102,13 +101,13 @@ def study(
         )
     device, workers = device or "cpu", workers or 1
     if workers > 1 and threads is None:
-        from ..scaleout.engines import threads_each
+        from ..sweeps.engine_choice import threads_each
 
         threads = threads_each("local", workers)
     request = Request(scale, seeds, benchmark, device, threads)
 
-    from ..experiments.studies.conduct import conduct
-    from ..report.study_tables import FILES, as_table, write_study
+    from ..paper.studies.workflow import conduct
+    from ..report.terminal.study_tables import FILES, as_table, write_study
 
     err = new_console(stderr=True)
     try:
@@ -140,8 +139,8 @@ def runner(workers: int) -> RunAll:
 
 def _in_turn(plans: Sequence[Plan]) -> dict[str, str]:
     """One after the other, under one bar."""
-    from ..experiments.studies.conduct import run_in_turn
-    from ..report.progress import ProgressDisplay
+    from ..paper.studies.workflow import run_in_turn
+    from ..report.terminal.progress import ProgressDisplay
 
     with ProgressDisplay(new_console(stderr=True), len(plans)) as display:
         return run_in_turn(plans, display)
@@ -149,8 +148,8 @@ def _in_turn(plans: Sequence[Plan]) -> dict[str, str]:
 
 def _side_by_side(workers: int, plans: Sequence[Plan]) -> dict[str, str]:
     """Several at a time, as in a sweep."""
-    from ..report.sweeps import SweepDisplay
-    from ..scaleout.schedule import run_all
+    from ..report.terminal.sweep_progress import SweepDisplay
+    from ..sweeps.scheduler import run_all
 
     with SweepDisplay(new_console(stderr=True), plans) as display:
         outcomes = run_all(
@@ -161,8 +160,8 @@ def _side_by_side(workers: int, plans: Sequence[Plan]) -> dict[str, str]:
 
 def _report(conducted: Conducted, file: Path) -> None:
     """The page about the study's runs; a study without runs has none."""
-    from ..report.page import write_report
-    from ..report.records import read_all
+    from ..report.page.html import write_report
+    from ..report.run_records import read_all
 
     if folders := [plan.folder for plan in conducted.runs if plan.name not in conducted.failed]:
         records, damaged = read_all(folders)
@@ -182,7 +181,7 @@ def analyze(
         typer.Argument(
             help="A study that looks into runs, like hessian.",
             show_default=False,
-            autocompletion=complete.analyses,
+            autocompletion=completion.analyses,
         ),
     ],
     run: RunArgument,
@@ -191,7 +190,7 @@ def analyze(
         typer.Option(
             help="How thoroughly: smoke, cpu, or paper.",
             metavar="SCALE",
-            autocompletion=complete.scales,
+            autocompletion=completion.scales,
         ),
     ] = "cpu",
     out: Annotated[
@@ -208,16 +207,16 @@ def analyze(
     checkpoint in RUN, and its data. Writes result.json,
     table.csv and .md, figure.png and .pdf.
     """
-    from ..experiments.studies import STUDIES
-    from ..experiments.studies.cases import Request
+    from ..paper.studies import STUDIES
+    from ..paper.studies.cases import Request
 
     if not STUDIES.entry(name).facts.get("analysis"):
         looking = [other for other, entry in STUDIES.items() if entry.facts.get("analysis")]
         raise UserError(f"{name} compares runs; one run can be analysed by {', '.join(looking)}")
     Request(scale)  # a wrong scale is said before anything is loaded
 
-    from ..experiments.studies.analyze import analyze_run
-    from ..report.study_tables import as_table, write_findings
+    from ..paper.studies.run_analysis import analyze_run
+    from ..report.terminal.study_tables import as_table, write_findings
 
     findings, figure, document = analyze_run(name, run, scale)
     folder = out or run / "analysis" / name
@@ -237,10 +236,10 @@ def list_studies(as_json: bool) -> None:
     """The studies, how many runs they need and about what they cost, at every scale."""
     from rich.table import Table
 
-    from ..experiments.scale import SCALES
-    from ..experiments.studies import STUDIES, find_study
-    from ..experiments.studies.cases import Request
-    from ..experiments.studies.cost import estimate
+    from ..config.scale import SCALES
+    from ..paper.studies import STUDIES, find_study
+    from ..paper.studies.cases import Request
+    from ..paper.studies.cost_estimate import estimate
 
     costs = {
         name: {scale: estimate(find_study(name), Request(scale)) for scale in SCALES}

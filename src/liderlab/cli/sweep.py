@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from . import complete
-from .manual import MANY, examples
+from . import completion
+from .help_pages import MANY, examples
 from .shared import JsonOption, leave_out, new_console, print_json, refuse_file, this_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..experiments.plan import Plan
+    from ..runs.planned_run import Plan
 
 app = typer.Typer()
 
@@ -31,7 +31,7 @@ EngineOption = Annotated[
         help="local (processes here), ray, or slurm.",
         metavar="ENGINE",
         rich_help_panel=ENGINES,
-        autocompletion=complete.one_of("local", "ray", "slurm"),
+        autocompletion=completion.one_of("local", "ray", "slurm"),
     ),
 ]
 AddressOption = Annotated[
@@ -92,15 +92,15 @@ def sweep(
     runs/ (a folder like lider run's for each), summary.csv, runs.csv and report.html into --out.
     Exit code 1 if a run failed.
     """
-    from ..experiments.files import try_folder
-    from ..experiments.yaml_text import read_yaml
-    from ..report.page import write_report
-    from ..report.records import read_all
-    from ..report.sweeps import SweepDisplay, sweep_table
-    from ..scaleout.engines import check_engine, default_workers, make_engine, threads_each
-    from ..scaleout.schedule import run_all
-    from ..scaleout.summary import group_rows, run_rows, write_csv
-    from ..scaleout.sweep import check_points, read_sweep
+    from ..config.yaml_values import read_yaml
+    from ..files import try_folder
+    from ..report.page.html import write_report
+    from ..report.run_records import read_all
+    from ..report.terminal.sweep_progress import SweepDisplay, sweep_table
+    from ..sweeps.engine_choice import check_engine, default_workers, make_engine, threads_each
+    from ..sweeps.scheduler import run_all
+    from ..sweeps.summary import group_rows, run_rows, write_csv
+    from ..sweeps.sweep import check_points, read_sweep
 
     check_engine(engine, workers, address, slurm)
     tree = read_yaml(file)

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from . import complete
-from .manual import AROUND, START, USE, examples
+from . import completion
+from .help_pages import AROUND, START, USE, examples
 from .shared import JsonOption, RunArgument, new_console, print_json
 
 app = typer.Typer()
@@ -26,7 +26,7 @@ def doctor(
     Reads the data folder; writes nothing but a run in a temporary folder, which it removes. Exit
     code 0: nothing is wrong; 1: something is.
     """
-    from ..experiments.doctor import examine
+    from ..runs.doctor import examine
 
     findings, console = [], new_console()
     marks = {"fine": ("ok", "green"), "problem": ("!!", "bold red"), "optional": ("--", "dim")}
@@ -59,7 +59,7 @@ def export(
             "--format",
             help="torch-export, or onnx.",
             metavar="FORMAT",
-            autocompletion=complete.one_of("torch-export", "onnx"),
+            autocompletion=completion.one_of("torch-export", "onnx"),
         ),
     ] = "torch-export",
     out: Annotated[
@@ -75,8 +75,8 @@ def export(
     scores, holds the names of the classes, and needs no liderlab: docs/using.md.
     """
     from ..errors import unknown
-    from ..experiments.export import SUFFIXES
-    from ..experiments.export import export as write
+    from ..runs.export import SUFFIXES
+    from ..runs.export import export as write
 
     if format_ not in SUFFIXES:
         raise unknown("format", format_, SUFFIXES)
@@ -99,7 +99,7 @@ def import_mammoth(context: typer.Context) -> None:
     Takes the options of Mammoth's main.py as they are. Reads and writes no files. Our command goes
     to standard output, the remarks to standard error.
     """
-    from ..experiments.mammoth import translate
+    from ..config.mammoth_commands import translate
 
     translation = translate(context.args)
     print(translation.command)

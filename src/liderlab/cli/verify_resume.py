@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import UserError
-from .manual import TRAIN, examples
+from .help_pages import TRAIN, examples
 
 app = typer.Typer()
 
@@ -46,7 +46,7 @@ def verify_resume(
     import shutil
     import tempfile
 
-    from ..experiments.verify import verify_resume as verify
+    from ..runs.resume_proof import verify_resume as verify
 
     if keep is not None and keep.exists():
         raise UserError(f"{keep} exists: choose another folder for --keep")

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from ..errors import check_numbers
-from . import complete
-from .manual import LOOK, examples
+from . import completion
+from .help_pages import LOOK, examples
 from .shared import JsonOption, leave_out, new_console, print_json
 
 app = typer.Typer()
@@ -24,7 +24,7 @@ def watch(
         typer.Argument(
             help="A run's folder, or one that holds some.",
             show_default=False,
-            autocompletion=complete.run_folders,
+            autocompletion=completion.run_folders,
         ),
     ],
     once: Annotated[
@@ -42,7 +42,7 @@ def watch(
     check_numbers(every=every, at_least=0.1, at_most=86_400)
     from rich.live import Live
 
-    from ..report.live import Watched, view
+    from ..report.terminal.live_view import Watched, view
 
     console, watched = new_console(repaints=not once), Watched(path)
     if as_json:

@@ -1,7 +1,7 @@
 """The rehearsal memory and the policies that decide what it keeps."""
 
 from ..registry import Entry, Registry
-from .memory import Column, Memory
+from .buffer import Column, Memory
 from .poison import Poison
 
 POLICIES = Registry(

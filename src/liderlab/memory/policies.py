@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..errors import UserError
 from ..functional.sampling import reservoir_slots
-from .memory import Column, Memory
+from .buffer import Column, Memory
 
 
 class Reservoir:

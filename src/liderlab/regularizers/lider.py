@@ -16,15 +16,15 @@ from ..errors import UserError, check_numbers, unknown
 from ..functional.jacobian import jacobian_lipschitz
 from ..functional.lipschitz import Reading, batch_lipschitz, spatial_lipschitz
 from ..types import Batch, Terms
-from . import positions
+from . import spatial_maps
 from .base import Regularizer
-from .local import stage_maps
+from .jacobian_pass import stage_maps
 from .recorder import INPUT, Features, Recorder
 from .stages import evaluating, find_stages, unwrap
 
 if TYPE_CHECKING:
+    from ..distributed.team import Team
     from ..training.step import Step
-    from ..training.team import Team
 
 log = logging.getLogger("liderlab")
 
@@ -208,13 +208,13 @@ class LiDER(Regularizer):
         if self.estimator == "spatial":  # the others take maps of any shape
             shapes = {name: feature.shape[1:] for name, feature in features.items()}
             if not named:  # nobody asked for them: leave out what cannot be regularised
-                chain = positions.usable(self.chain, shapes)
+                chain = spatial_maps.usable(self.chain, shapes)
                 self._left_out = [stage for stage in self.chain if stage not in chain]
                 self.from_input = chain[0] == INPUT
                 self.stages = [stage for stage in chain if stage != INPUT]
                 self._recorder.attach(self._network, self._heard)
                 log.info("LiDER watches %s", " → ".join(self.chain))
-            positions.check(self.chain, shapes)
+            spatial_maps.check(self.chain, shapes)
         self._checked = True
 
     @torch.no_grad()

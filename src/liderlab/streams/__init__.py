@@ -17,7 +17,7 @@ BENCHMARKS = Registry(
     "benchmark",
     {
         "split-digits": Entry(
-            "liderlab.streams.digits:split_digits",
+            "liderlab.streams.datasets.digits:split_digits",
             "scikit-learn's 8x8 digits, bundled: 5 tasks x 2 classes",
             _facts(
                 10,
@@ -30,7 +30,7 @@ BENCHMARKS = Registry(
             ),
         ),
         "synthetic": Entry(
-            "liderlab.streams.synthetic:synthetic",
+            "liderlab.streams.datasets.synthetic:synthetic",
             "random patterns with noise, made on the spot: for tests and trials",
             _facts(
                 6,
@@ -43,7 +43,7 @@ BENCHMARKS = Registry(
             ),
         ),
         "split-cifar100": Entry(
-            "liderlab.streams.cifar:split_cifar100",
+            "liderlab.streams.datasets.cifar:split_cifar100",
             "CIFAR-100: 10 tasks x 10 classes; 20 tasks in the single-epoch table",
             _facts(
                 100,
@@ -55,7 +55,7 @@ BENCHMARKS = Registry(
             ),
         ),
         "split-miniimagenet": Entry(
-            "liderlab.streams.mini_imagenet:split_miniimagenet",
+            "liderlab.streams.datasets.mini_imagenet:split_miniimagenet",
             "mini-ImageNet: 20 tasks x 5 classes",
             _facts(
                 100,
@@ -73,7 +73,7 @@ BENCHMARKS = Registry(
             ),
         ),
         "split-cub200": Entry(
-            "liderlab.streams.cub:split_cub200",
+            "liderlab.streams.datasets.cub:split_cub200",
             "CUB-200-2011, birds: 10 tasks x 20 classes",
             _facts(
                 200,
@@ -85,7 +85,7 @@ BENCHMARKS = Registry(
             ),
         ),
         "split-tinyimagenet": Entry(
-            "liderlab.streams.tiny_imagenet:split_tinyimagenet",
+            "liderlab.streams.datasets.tiny_imagenet:split_tinyimagenet",
             "Tiny ImageNet: 10 tasks x 20 classes; also the source of pre-training (size 32)",
             _facts(
                 200,
@@ -97,7 +97,7 @@ BENCHMARKS = Registry(
             ),
         ),
         "split-cifar10": Entry(
-            "liderlab.streams.cifar:split_cifar10",
+            "liderlab.streams.datasets.cifar:split_cifar10",
             "CIFAR-10: 5 tasks x 2 classes",
             _facts(
                 10,
@@ -109,7 +109,7 @@ BENCHMARKS = Registry(
             ),
         ),
         "split-mnist": Entry(
-            "liderlab.streams.idx:split_mnist",
+            "liderlab.streams.datasets.mnist:split_mnist",
             "MNIST, handwritten digits: 5 tasks x 2 classes",
             _facts(
                 10,
@@ -121,7 +121,7 @@ BENCHMARKS = Registry(
             ),
         ),
         "split-fashion-mnist": Entry(
-            "liderlab.streams.idx:split_fashion_mnist",
+            "liderlab.streams.datasets.mnist:split_fashion_mnist",
             "Fashion-MNIST, clothes: 5 tasks x 2 classes",
             _facts(
                 10,
@@ -133,7 +133,7 @@ BENCHMARKS = Registry(
             ),
         ),
         "folder": Entry(
-            "liderlab.streams.folder:folder",
+            "liderlab.streams.datasets.image_folder:folder",
             "your own images in class folders: --benchmark folder:PATH --tasks N",
             _facts(
                 None,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..errors import UserError
 from ..types import Task, Transform
-from .augment import Augment
+from .augmentation import Augment
 
 ArrayLike = Any
 """A tensor, an array, or a list of numbers."""

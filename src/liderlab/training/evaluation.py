@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from ..distributed.team import Team
 from ..functional import metrics
 from ..memory import Memory
 from ..regularizers.stages import evaluating
 from ..types import Source, State, Stream, Task
-from .team import Team
 
 BATCH = 256
 MOST_OF_MEMORY = 5_000  # rows are enough to tell how well it is known

@@ -10,9 +10,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from ..distributed.team import Team
 from ..regularizers.base import Regularizer
 from ..types import Recipe, State, Terms
-from .team import Team
 
 log = logging.getLogger("liderlab")
 

@@ -31,17 +31,17 @@ import torch
 from torch import Tensor
 
 from ..backbones.network import Network
+from ..distributed.team import OutOfStep, Team
 from ..memory import Memory
-from ..memory.memory import digest
+from ..memory.buffer import digest
 from ..methods.base import Method
 from ..regularizers.base import Regularizer
 from ..types import Fit, Recipe, State, Stream, Task, Terms
 from .evaluation import Evaluation
 from .learner import Learner, NotFinite
-from .passes import Passes, Precision
+from .precision import Passes, Precision
 from .randomness import Generators, derive
 from .step import Step
-from .team import OutOfStep, Team
 
 
 @dataclass(frozen=True)

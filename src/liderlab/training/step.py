@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from ..backbones.network import Network
+from ..distributed.batchnorm import average_statistics, frozen_statistics, idle
+from ..distributed.team import Team
 from ..functional.sampling import draw_without_replacement
 from ..memory import Memory
 from ..regularizers.base import Regularizer
 from ..types import Batch, Fit, Origin, Source, Stream, Task, View
-from .passes import Passes
+from .precision import Passes
 from .randomness import Generators
-from .statistics import average_statistics, frozen_statistics, idle
-from .team import Team
 
 
 class Step:

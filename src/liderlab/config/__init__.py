@@ -1,0 +1,1 @@
+"""The configuration of a run: its fields, where their values come from, and its presets."""

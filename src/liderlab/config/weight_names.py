@@ -1,0 +1,31 @@
+"""What `pretrained` may be called: a file, a run, a name, or imagenet. No torch needed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ..streams.storage.location import data_folder, expanded
+
+IMAGENET = "imagenet"
+SUFFIX = ".pt"
+
+
+def is_file_name(text: str) -> bool:
+    return "/" in text or "\\" in text or Path(text).suffix in (SUFFIX, ".pth", ".bin", ".ckpt")
+
+
+def kept_weights(name: str) -> Path:
+    """Where weights of that name are kept: below the data folder."""
+    return data_folder() / "weights" / f"{name}{SUFFIX}"
+
+
+def wherever_we_are(pretrained: str) -> str:
+    """The same weights, by a name that holds in every folder: files get their absolute path.
+
+    >>> wherever_we_are("imagenet"), wherever_we_are("/data/w.pt")
+    ('imagenet', '/data/w.pt')
+    """
+    here, kept = expanded(pretrained), kept_weights(pretrained)
+    is_name = pretrained == IMAGENET or os.path.isfile(kept) or not os.path.exists(here)
+    return os.path.abspath(here) if is_file_name(pretrained) or not is_name else pretrained

@@ -1,0 +1,1 @@
+"""Several processes (ranks) that train one network together."""

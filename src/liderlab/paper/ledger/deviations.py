@@ -1,0 +1,79 @@
+"""In what a run departs from the row that the paper prints. No torch needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from ...config.differences import flat
+from ..studies.cases import Case, preset_of
+from .record import Record
+
+Status = Literal["paper scale", "smaller scale", "not measured"]
+STATUSES: dict[Status, str] = {
+    "paper scale": "measured with the paper's network, data and schedule",
+    "smaller scale": "measured with a smaller network or a shorter schedule, as stated",
+    "not measured": "not measured",
+}
+WORDS = {
+    "training.epochs": "epochs",
+    "training.milestones": "milestones",
+    "training.lr": "lr",
+    "backbone.width": "width",
+    "backbone.name": "backbone",
+    "benchmark.name": "benchmark",
+    "benchmark.train_per_class": "training images per class",
+    "benchmark.test_per_class": "test images per class",
+    "memory.size": "buffer",
+    "method.fit_epochs": "passes over the memory",
+    "method.alpha": "the method's α",
+    "method.beta": "the method's β",
+    "regularizers.lider.estimator": "estimator",
+    "regularizers.lider.alpha": "LiDER's α",
+    "regularizers.lider.beta": "LiDER's β",
+}
+Departures = dict[str, dict[str, Any]]
+"""By dotted name: {"from": the paper's value, "to": ours}; None: all of them, or none."""
+
+
+def departures(record: Record) -> Departures:
+    """What the scale changed, and in what else the run is not the paper's row for its case."""
+    row = flat(preset_of(replace(record.case, column="tuned")).config)
+    row["memory.size"] = record.case.buffer if record.case.buffer else row.get("memory.size")
+    ours = flat(record.config)
+    changes = (record.config.get("scale") or {}).get("changes") or {}
+    found: Departures = {key: dict(change) for key, change in changes.items()}
+    for key, value in row.items():
+        if key not in found and value is not None and ours.get(key, value) != value:
+            found[key] = {"from": value, "to": ours[key]}
+    return found
+
+
+def status_of(record: Record) -> Status:
+    """paper scale: nothing was made smaller. Another learning rate does not make it smaller, but
+    stands among its departures."""
+    changes = (record.config.get("scale") or {}).get("changes")
+    return "smaller scale" if changes else "paper scale"
+
+
+def in_words(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """
+    >>> in_words({"training.epochs": {"from": 50, "to": 5}, "training.lr": {"from": 0.1, "to": 1}})
+    'epochs 5 for 50, lr 1 for 0.1'
+    """
+    return ", ".join(
+        f"{WORDS.get(key, key)} {_value(change['to'])} for {_value(change['from'])}"
+        for key, change in found.items()
+    )
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "all"
+    return "/".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+
+
+def is_exact(case: Case) -> bool:
+    """Whether its values are those that the paper prints, whatever its scale."""
+    return case.column == "tuned" and case == case.as_usual

@@ -1,0 +1,237 @@
+"""The ledger's figures, drawn from records alone."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...analysis.style import COLOURS, LINES, MARKERS, new_figure
+from ..studies.cases import METHOD_NAMES
+from .assembly import Measured, measured, spread
+from .campaign import BOUNDS, BUFFER, METHODS, SETTING
+from .record import Curves, Record
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from .record import Tree
+
+SERIES = {"": "alone", "lider": "+ LiDER, all else equal"}
+PRINTED = "the paper's, its scale and tuning"
+QUANTITIES = {"constants": "λ", "targets": "c"}
+CURVES = """\
+Over the steps of training, one seed; dotted: where a task ends. Every panel has its own scale.
+Points are means over stretches of steps. λ is there once something is replayed; GDumb replays only
+at the end, when it learns the memory."""
+
+
+def draw_all(records: Sequence[Record], ledger: Tree) -> dict[str, Figure]:
+    """By file name; what there are no records for is left out."""
+    found = {
+        "ledger_summary.png": draw_summary(records, ledger),
+        "ledger_lambda.png": draw_curves(records),
+        "ledger_analyses.png": draw_analyses(ledger),
+    }
+    return {name: figure for name, figure in found.items() if figure is not None}
+
+
+def draw_summary(records: Sequence[Record], ledger: Tree) -> Figure | None:
+    """FAA of every method alone and with LiDER, same learning rate: the mean with its 95 % interval
+    and every seed; finetune and joint as lines."""
+    groups = _main(records)
+    rehearsing = [method for method in METHODS if (method, "") in groups]
+    if not rehearsing:
+        return None
+    figure = new_figure(7.2, 4.0)
+    left, right = figure.subplots(1, 2, width_ratios=(1.7, 1))
+    for number, (addition, label) in enumerate(SERIES.items()):
+        for place, method in enumerate(rehearsing):
+            if group := groups.get((method, addition)):
+                _point(left, place + (number - 0.5) * 0.34, group, number, label)
+    for method, dashes in zip(BOUNDS, (":", "--"), strict=True):
+        if group := groups.get((method, "")):
+            values = group.values("faa")
+            level = sum(values.values()) / len(values)
+            left.axhline(level, color="0.4", ls=dashes, lw=1.2, label=METHOD_NAMES[method])
+    left.set_xticks(range(len(rehearsing)), [METHOD_NAMES[m] for m in rehearsing], fontsize=9)
+    left.set(ylabel="final average accuracy (%)", ylim=(0, None))
+    left.set_xlim(-0.6, len(rehearsing) - 0.4)
+    left.grid(axis="y", alpha=0.3)
+    _gains(right, groups, rehearsing, ledger)
+    figure.suptitle(_title(list(groups.values())), fontsize=10)
+    _legend_below(figure, [left, right], "whiskers: Student's 95 % interval of the mean")
+    return figure
+
+
+def _title(groups: Sequence[Measured]) -> str:
+    """What all of them share, and how many seeds the fewest and the most of them have."""
+    config = groups[0].records[0].config
+    size = f"{config['training']['epochs']} epochs, width {config['backbone'].get('width')}"
+    where = f"{config['benchmark']['name']}, buffer {config['memory']['size']}"
+    counts = sorted({len(group.records) for group in groups})
+    seeds = "…".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+    many = "s" if counts[-1] > 1 else ""
+    return f"{where}, scale {groups[0].scale} ({size}), {seeds} seed{many}"
+
+
+def _point(axes: Axes, x: float, group: Measured, number: int, label: str) -> None:
+    """A bar with its interval, and the seeds as dots beside it."""
+    values = group.values("faa")
+    found = spread(values)
+    error = None if found["low"] is None else [[found["mean"] - found["low"]]] * 2
+    hatch = ("", "///")[number]
+    style = {"color": COLOURS[number], "hatch": hatch, "edgecolor": "white", "ecolor": "black"}
+    axes.bar(x, found["mean"], 0.32, yerr=error, capsize=3, label=label, **style)  # type: ignore[arg-type]
+    dots = [x + 0.05 + 0.045 * place for place in range(len(values))]
+    look: Any = {"ms": 3.5, "mfc": "white", "mec": "black", "mew": 0.7, "ls": "none"}
+    axes.plot(dots, list(values.values()), "o", label="one seed", **look)
+
+
+def _gains(
+    axes: Axes, groups: dict[tuple[str, str], Measured], methods: Sequence[str], ledger: Tree
+) -> None:
+    """LiDER's paired difference, with its 95 % interval, and the paper's beside it."""
+    printed = {
+        row["method"]: row["paper_gain"]
+        for row in ledger["cells"]
+        if (row["table"], row["setting"], row["buffer"], row["addition"])
+        == ("faa", SETTING, BUFFER, "lider")
+    }
+    drawn = {group.records[0].name for group in groups.values()}
+    gains = {
+        row["method"]: row["faa_gain"]
+        for row in ledger["measured"]
+        if row["addition"] == "lider" and row["records"][0] in drawn
+    }
+    for place, method in enumerate(methods):
+        if (gain := gains.get(method)) is not None:
+            low, high = gain["low"], gain["high"]
+            error = None if low is None else [[gain["mean"] - low], [high - gain["mean"]]]
+            style: Any = {"color": COLOURS[1], "mec": "black", "ms": 6, "ecolor": "black"}
+            label = "LiDER's gain, paired by seed"
+            axes.errorbar(gain["mean"], place, xerr=error, fmt="s", capsize=3, label=label, **style)
+        style = {"mfc": "white", "mec": "black", "ms": 5, "ls": "none"}
+        axes.plot(printed[method], place - 0.22, "D", label=PRINTED, **style)
+    axes.axvline(0, color="0.4", lw=1)
+    axes.set_yticks(range(len(methods)), [METHOD_NAMES[m] for m in methods], fontsize=9)
+    axes.set_ylim(len(methods) - 0.5, -0.5)  # in the order of the left panel, from above
+    axes.set_xlabel("LiDER's gain in FAA (points)")
+    axes.grid(axis="x", alpha=0.3)
+
+
+def _main(records: Sequence[Record]) -> dict[tuple[str, str], Measured]:
+    """The configurations of the summary: the controlled ones, where that is another."""
+    found: dict[tuple[str, str], Measured] = {}
+    for group in measured(records):
+        case = group.case
+        if case.setting == SETTING and case == case.as_usual and case.buffer in (None, BUFFER):
+            key = (case.method, case.addition)
+            if case.addition in SERIES and (key not in found or case.column == "controlled"):
+                found[key] = group
+    return found
+
+
+def draw_curves(records: Sequence[Record]) -> Figure | None:
+    """λ_k and c_k of every stage (columns) over training, a row for every method with LiDER: its
+    first seed. Dotted lines: where one task ends and the next begins."""
+    groups = _main(records)
+    rows = {
+        METHOD_NAMES[method]: curves
+        for method in METHODS
+        if (group := groups.get((method, "lider"))) and (curves := group.records[0].curves)
+    }
+    if not rows:
+        return None
+    stages = list(dict.fromkeys(stage for curves in rows.values() for stage in curves.constants))
+    figure = new_figure(0.9 + 1.75 * len(stages), 0.9 + 1.25 * len(rows))
+    panels = figure.subplots(len(rows), len(stages), squeeze=False, sharex="row")
+    for row, (label, curves) in enumerate(rows.items()):
+        for column, stage in enumerate(stages):
+            panel = panels[row, column]
+            _stage(panel, curves, stage)
+            if row == 0:
+                panel.set_title(stage, fontsize=9)
+        panels[row, 0].set_ylabel(f"{label}\n+ LiDER", fontsize=9)
+    _legend_below(figure, [panels[0, 0]], CURVES)
+    return figure
+
+
+def _stage(panel: Axes, curves: Curves, stage: str) -> None:
+    for number, (quantity, symbol) in enumerate(QUANTITIES.items()):
+        values = getattr(curves, quantity).get(stage)
+        if values:
+            points = [(x, y) for x, y in zip(curves.step, values, strict=True) if y is not None]
+            label = f"{symbol} of the stage" if symbol == "λ" else "its target c"
+            style: Any = {"color": COLOURS[number], "ls": LINES[number], "lw": 1.4}
+            panel.plot(*zip(*points, strict=True), label=label, **style)
+    for border in curves.borders[:-1]:
+        panel.axvline(border, color="0.6", lw=0.6, ls=":")
+    panel.tick_params(labelsize=7)
+    panel.set_xticks([0, curves.step[-1]])
+    panel.margins(y=0.15)
+
+
+def draw_analyses(ledger: Tree) -> Figure | None:
+    """The guessing game's ROC curves, and the area of the decision surface that is kept."""
+    found = sorted(ledger["analyses"], key=lambda row: (len(row["label"]), row["record"]))
+    games = [row for row in found if row["analysis"] == "guessing-game" and row["auc"]]
+    surfaces = [row for row in found if row["analysis"] == "decision-surface"]
+    if not games and not surfaces:
+        return None
+    figure = new_figure(7.2, 3.6)
+    left, right = figure.subplots(1, 2)
+    runs = list(dict.fromkeys(row["record"] for row in found))  # a colour each, in both panels
+    for row in games:
+        number = runs.index(row["record"]) % 6
+        label = f"{row['label']}: {row['auc']:.3f}"
+        style: Any = {"color": COLOURS[number], "ls": LINES[number]}
+        left.plot(row["false_positive_rate"], row["true_positive_rate"], label=label, **style)
+        title = f"{row['in_memory']} of {row['samples']} samples of task 1 in memory"
+        left.set_title(f"guessing game, AUC\n{title}")
+    left.plot([0, 1], [0, 1], color="0.5", lw=0.8, ls=(0, (2, 2)))
+    left.set(xlabel="false positive rate", ylabel="true positive rate")
+    for row in surfaces:
+        _surface(right, row, runs.index(row["record"]) % 6)
+    right.set(xlabel="tasks seen", ylabel="area decided rightly (%)", ylim=(0, 102))
+    for panel in (left, right):
+        panel.title.set_fontsize(10)
+        panel.grid(alpha=0.3)
+        if panel.get_legend_handles_labels()[0]:
+            panel.legend(fontsize=7)
+    return figure
+
+
+def _surface(panel: Axes, row: Tree, number: int) -> None:
+    """Full marks: around samples in memory; empty ones: around samples that are not."""
+    for group, areas in row["areas"].items():
+        there = group == "memory"
+        style: Any = {"color": COLOURS[number], "ls": LINES[number], "ms": 5}
+        style |= {"marker": MARKERS[number], "mfc": COLOURS[number] if there else "white"}
+        label = f"{row['label']}, {'rehearsed' if there else 'not rehearsed'}"
+        panel.plot([task + 1 for task in row["tasks"]], areas, label=label, **style)
+    samples = " and ".join(str(count) for count in row["samples"].values())
+    panel.set_title(f"decision surface around samples of task 1\n({samples} samples, one seed)")
+
+
+def _legend_below(figure: Figure, panels: Sequence[Axes], title: str | None = None) -> None:
+    """Every label of these panels once."""
+    found: dict[str, Any] = {}
+    for panel in panels:
+        handles, labels = panel.get_legend_handles_labels()
+        for handle, label in zip(handles, labels, strict=True):
+            found.setdefault(label, handle)
+    style: Any = {"loc": "outside lower center", "ncols": 3, "frameon": False, "fontsize": 9}
+    figure.legend(list(found.values()), list(found), title=title, title_fontsize=9, **style)
+
+
+def as_png(figure: Figure) -> bytes:
+    """Small enough to be committed: a line drawing needs no more than a palette."""
+    from PIL import Image
+
+    drawn, small = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=120, metadata={"Software": None})
+    image = Image.open(drawn).convert("RGB")
+    image.quantize(64, dither=Image.Dither.NONE).save(small, "png", optimize=True)
+    return small.getvalue()

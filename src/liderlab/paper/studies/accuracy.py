@@ -1,0 +1,107 @@
+"""Accuracy and forgetting of a study's cases, over seeds, beside the paper's own numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ...functional.statistics import paired_difference, summarise
+from .. import numbers
+from .cases import Addition, Case
+from .study import Column, Finished, Row
+
+METRICS = ("faa", "ff")
+COLUMNS = [
+    Column("setting", ("setting",)),
+    Column("run on", ("benchmark",)),
+    Column("buffer", ("buffer",), digits=0),
+    Column("method", ("label",)),
+    Column("FAA ↑", ("faa", "faa_std")),
+    Column("paper", ("paper_faa",)),
+    Column("FF ↓", ("ff", "ff_std")),
+    Column("paper", ("paper_ff",)),
+    Column("ΔFAA [95 %]", ("gain", "gain_low", "gain_high"), sign=True),
+    Column("paper", ("paper_gain",), sign=True),
+    Column("seeds", ("seeds",), digits=0),
+]
+
+
+def accuracy_rows(
+    finished: Sequence[Finished], tables: Mapping[str, str], against: Addition = ""
+) -> list[Row]:
+    """One row per case, its seeds taken together.
+
+    tables: the paper's table for each metric. against: the gain is over the same case with this
+    addition ("": the method alone), seed by seed; always over the tuned column.
+    """
+    groups = by_case(finished)
+    rows = []
+    for case, runs in groups.items():
+        row: Row = {
+            **describe(case, runs),
+            **{key: value for metric in METRICS for key, value in _spread(runs, metric).items()},
+            **{f"paper_{metric}": _printed(case, metric, tables) for metric in METRICS},
+        }
+        base = replace(case, addition=against, column="tuned", alpha=None, beta=None)
+        if case.addition != against and base in groups:
+            row |= gain(runs, groups[base])
+            ours, theirs = row["paper_faa"], _printed(base, "faa", tables)
+            row["paper_gain"] = None if None in (ours, theirs) else ours - theirs
+        rows.append(row)
+    return rows
+
+
+def by_case(finished: Sequence[Finished]) -> dict[Case, list[Finished]]:
+    """The runs of each case, its seeds in order."""
+    groups: dict[Case, list[Finished]] = {}
+    for run in finished:
+        groups.setdefault(run.case.unseeded, []).append(run)
+    return groups
+
+
+def describe(case: Case, runs: Sequence[Finished]) -> Row:
+    """What was run, and for what of the paper's."""
+    config = runs[0].result["config"]
+    return {
+        "setting": case.setting,
+        "benchmark": config["benchmark"]["name"],
+        "tasks": config["benchmark"]["tasks"],
+        "buffer": None if case.buffer is None else config["memory"]["size"],
+        "paper_buffer": case.buffer,
+        "method": case.method,
+        "addition": case.addition,
+        "column": case.column,
+        "label": case.label,
+        "seeds": len(runs),
+    }
+
+
+def gain(treated: Sequence[Finished], plain: Sequence[Finished], metric: str = "faa") -> Row:
+    """The paired difference over the seeds that both have."""
+    values = {run.case.seed: run.metric(metric) for run in plain}
+    pairs = [
+        (value, values[run.case.seed])
+        for run in treated
+        if (value := run.metric(metric)) is not None and values.get(run.case.seed) is not None
+    ]
+    if not pairs:
+        return {"gain": None, "gain_low": None, "gain_high": None}
+    found = paired_difference([a for a, _ in pairs], [float(b or 0) for _, b in pairs])
+    return {"gain": found.mean, "gain_low": found.low, "gain_high": found.high, "gain_p": found.p}
+
+
+def _spread(runs: Sequence[Finished], metric: str) -> Row:
+    found = summarise([v for run in runs if (v := run.metric(metric)) is not None])
+    mean, std = (found.mean, found.std) if found else (None, None)
+    return {metric: mean, f"{metric}_std": std}
+
+
+def _printed(case: Case, metric: str, tables: Mapping[str, str]) -> float | None:
+    """The paper prints tuned values only."""
+    if metric not in tables or case.column != "tuned":
+        return None
+    poison = case.poison if tables[metric] == "poisoning" else None
+    cell = numbers.find(
+        tables[metric], case.setting, case.buffer, case.method, case.addition, metric, poison
+    )
+    return cell.value if cell else None

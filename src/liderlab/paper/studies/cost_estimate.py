@@ -1,0 +1,117 @@
+"""What a study would cost: counted steps times a measured time per row. An estimate, no more.
+
+    seconds = Σ over runs  steps · rows per step · seconds per row(network, width, image)
+
+Rows per step: what goes forward and backward, the stream's batch and the replayed ones. Seconds per
+row were measured on one core of an AMD EPYC server, forward and backward: two cores take about
+half, a GPU far less. LiDER's own work, evaluation, and what studies measure in finished
+runs are not counted. No torch needed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...config.scale import shrink
+from ...config.schema import RunConfig
+from ...streams import BENCHMARKS
+from .cases import Request
+from .run_plans import plan_runs
+from .study import Study
+
+IMAGES_PER_CLASS = {
+    "split-digits": 144,
+    "split-cifar100": 500,
+    "split-cifar10": 5000,
+    "split-miniimagenet": 500,
+    "split-cub200": 30,
+    "split-tinyimagenet": 500,
+}
+"""For training; benchmarks that are not here count as 500."""
+
+SECONDS_PER_ROW = {
+    ("convnet-small", 32, 8): 0.000278,
+    ("convnet-small", 16, 8): 0.000118,
+    ("resnet18", 64, 32): 0.0551,
+    ("resnet18", 16, 32): 0.00382,
+    ("resnet18", 8, 32): 0.0015,
+    ("efficientnet-b2", 32, 84): 0.0500,
+    ("efficientnet-b2", 8, 84): 0.0101,
+    ("efficientnet-b2", 4, 84): 0.00968,
+    ("resnet50", 64, 224): 0.451,
+    ("resnet50", 16, 224): 0.0508,
+    ("resnet50", 8, 224): 0.0227,
+    ("efficientnet-b0", 32, 224): 0.117,
+    ("efficientnet-b1", 32, 224): 0.155,
+    ("efficientnet-b2", 32, 224): 0.165,
+    ("efficientnet-b3", 32, 224): 0.246,
+    ("efficientnet-b4", 32, 224): 0.347,
+    ("efficientnet-b5", 32, 224): 0.532,
+    ("efficientnet-b6", 32, 224): 0.663,
+    ("efficientnet-b7", 32, 224): 1.38,
+}
+"""By network, width and side of the image."""
+
+PASSES = {"finetune": 1, "joint": 1, "gdumb": 1, "icarl": 1.3, "er-ace": 2, "der++": 3}
+PASSES |= {"x-der-rpc": 3, "gmed": 6}
+"""Batches through the network per step, forward and backward; 2 for methods that are not here."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """runs: different ones. steps and seconds (one core) of all of them together."""
+
+    runs: int
+    steps: int
+    seconds: float
+
+
+def estimate(study: Study, request: Request) -> Cost:
+    """What the study's runs cost if none of them is there yet."""
+    plans = {plan.name: plan for _, plan in plan_runs(study, request, Path())}
+    counted = [_steps_and_seconds(plan.config) for plan in plans.values()]
+    return Cost(len(plans), sum(s for s, _ in counted), sum(t for _, t in counted))
+
+
+def _steps_and_seconds(config: RunConfig) -> tuple[int, float]:
+    tree = shrink(config.model_dump())
+    steps = count_steps(tree)
+    rows = steps * tree["training"]["batch_size"] * PASSES.get(tree["method"]["name"], 2)
+    return steps, rows * seconds_per_row(tree)
+
+
+def count_steps(tree: dict[str, Any]) -> int:
+    """Optimiser steps of a run, from its configuration.
+
+    >>> from liderlab.config.schema import make_config
+    >>> count_steps(make_config({"preset": "cifar100-500-er-ace"}).model_dump())
+    39500
+    """
+    facts = BENCHMARKS.entry(tree["benchmark"]["name"]).facts
+    per_class = IMAGES_PER_CLASS.get(tree["benchmark"]["name"], 500)
+    per_class = min(per_class, tree["benchmark"]["train_per_class"] or per_class)
+    tasks = tree["benchmark"]["tasks"] or facts["tasks"] or 1
+    images = per_class * (facts["classes"] or 10)
+    batch, epochs = tree["training"]["batch_size"], tree["training"]["epochs"]
+    if tree["method"]["name"] == "gdumb":
+        return math.ceil(tree["memory"]["size"] / batch) * int(tree["method"]["fit_epochs"])
+    if tree["method"]["name"] == "joint":
+        return math.ceil(images / batch) * epochs
+    return tasks * math.ceil(images / tasks / batch) * epochs
+
+
+def seconds_per_row(tree: dict[str, Any]) -> float:
+    """Measured, or scaled from the nearest that was: linear in pixels, power 1.6 in width."""
+    name = tree["backbone"]["name"]
+    side = int(BENCHMARKS.entry(tree["benchmark"]["name"]).facts["image"].rpartition("x")[2])
+    known = {k: v for k, v in SECONDS_PER_ROW.items() if k[0] == name} or SECONDS_PER_ROW
+    width = tree["backbone"].get("width") or max(w for _, w, _ in known)
+
+    def far(key: tuple[str, int, int]) -> float:
+        return abs(math.log(key[1] / width)) + abs(math.log(key[2] / side))
+
+    near = min(known, key=far)
+    return known[near] * (width / near[1]) ** 1.6 * (side / near[2]) ** 2

@@ -1,0 +1,125 @@
+"""What LiDER costs in memory and time, and what it brings, for growing networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...functional.statistics import summarise
+from .accuracy import by_case, describe
+from .cases import Addition, Case, Request, chosen_settings, over_seeds
+from .study import Column, Findings, Finished, Row, Study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SETTINGS = ("cub200",)
+BUFFER = 400
+EFFICIENTNETS: tuple[tuple[str, int | None], ...] = tuple(
+    (f"efficientnet-b{size}", None) for size in range(8)
+)
+SMALL: tuple[tuple[str, int | None], ...] = (("convnet-small", 8), ("convnet-small", 16))
+ADDITIONS: tuple[Addition, ...] = ("", "lider")
+STEPS = {"smoke": 6, "cpu": 10, "paper": 20}
+COLUMNS = [
+    Column("run on", ("benchmark",)),
+    Column("network", ("network",)),
+    Column("method", ("label",)),
+    Column("peak memory (MB)", ("megabytes", "megabytes_std"), digits=0),
+    Column("images/s", ("speed", "speed_std"), digits=1),
+    Column("FAA ↑", ("faa", "faa_std")),
+    Column("seeds", ("seeds",), digits=0),
+]
+
+
+def cases(request: Request) -> list[Case]:
+    """EfficientNets are made for large images; those of smoke scale are small."""
+    networks = SMALL if request.smoke else EFFICIENTNETS
+    found = [
+        Case(setting, BUFFER, "er-ace", addition, backbone=backbone, width=width)
+        for setting in chosen_settings(SETTINGS, request)
+        for backbone, width in networks
+        for addition in ADDITIONS
+    ]
+    return over_seeds(found, request)
+
+
+def measure(path: Path, scale: str) -> dict[str, Any]:
+    """Peak memory of a process that trains as the run did, and images of the stream per second."""
+    from ...analysis.training_cost import measure_in_child
+
+    measured = measure_in_child(train_a_little, str(path), STEPS[scale])
+    return {"peak_bytes": measured.peak_bytes, "images_per_second": measured.value}
+
+
+def train_a_little(path: str, steps: int) -> float:
+    """Images per second, by the median step, from the second task on, when there is rehearsal."""
+    from statistics import median
+    from time import perf_counter
+
+    import torch
+
+    from ...config.schema import make_config, merge
+    from ...runs.build import build
+    from ...runs.folder import RunFolder
+    from ...training.loop import StepDone
+
+    tree = RunFolder.open(path).config().model_dump()
+    batch, tasks = tree["training"]["batch_size"], tree["benchmark"]["tasks"]
+    few = {"training": {"epochs": 1, "milestones": []}, "benchmark": {"train_per_class": batch}}
+    config = make_config(merge(tree, few))
+    torch.set_num_threads(config.threads or 1)
+    seconds: list[float] = []
+    began = perf_counter()
+    for event in build(config).loop:
+        if isinstance(event, StepDone) and (event.task.index > 0 or tasks == 1):
+            float(sum(value.sum() for value in event.terms.values()))  # waits for the device
+            seconds.append(perf_counter() - began)
+        if len(seconds) > steps:
+            break
+        began = perf_counter()
+    return batch / median(seconds[1:] or seconds)
+
+
+def compute(finished: Sequence[Finished], request: Request) -> Findings:
+    rows: list[Row] = []
+    for case, runs in by_case(finished).items():
+        width = "" if case.width is None else f", width {case.width}"
+        row: Row = {**describe(case, runs), "network": f"{case.backbone}{width}"}
+        for key, values in (
+            ("megabytes", [run.measured["peak_bytes"] / 1e6 for run in runs]),
+            ("speed", [run.measured["images_per_second"] for run in runs]),
+            ("faa", [v for run in runs if (v := run.metric("faa")) is not None]),
+        ):
+            if found := summarise(values):
+                row |= {key: found.mean, f"{key}_std": found.std}
+        rows.append(row)
+    notes = [
+        "Peak memory: the most that a process of its own held while training, libraries and data "
+        "included. Images of the stream per second, in training with rehearsal, by the median "
+        "step: other work on the machine makes them fewer. The paper shows curves without numbers.",
+    ]
+    return Findings(rows, COLUMNS, notes)
+
+
+def show(findings: Findings) -> Figure:
+    from ...analysis import plots
+
+    points: dict[str, dict[str, tuple[float, float, float]]] = {}
+    for row in findings.rows:
+        name = row["network"].removeprefix("efficientnet-").removeprefix("convnet-small, ")
+        point = (row["faa"], 1e6 * row["megabytes"], row["speed"])
+        points.setdefault(row["label"], {})[name] = point
+    return plots.draw_efficiency(points)
+
+
+STUDY = Study(
+    title="Efficiency and accuracy of growing networks",
+    paper="supplementary figure fig:largescale: memory/accuracy and speed/accuracy trade-offs",
+    settings=SETTINGS,
+    cases=cases,
+    compute=compute,
+    show=show,
+    measure=measure,
+)

@@ -1,0 +1,49 @@
+"""A study's measure on one finished run, whoever trained it and for whatever."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import UserError
+from ...methods import METHODS
+from ...runs.folder import RunFolder
+from . import find_study
+from .cases import Case, Request
+from .study import Findings, Finished
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def analyze_run(name: str, path: Path, scale: str) -> tuple[Findings, Figure, dict[str, Any]]:
+    """What the study finds in this run alone: findings, figure, and what result.json says."""
+    study = find_study(name)
+    assert study.measure is not None, "only studies that measure are offered"
+    folder = RunFolder.open(path)
+    result = folder.result()
+    config = result["config"]
+    if name in NEED_MEMORY and not METHODS.entry(config["method"]["name"]).facts["rehearsal"]:
+        raise UserError(f"{config['method']['name']} has no memory for {name} to look at")
+    try:
+        measured = study.measure(path, scale)
+    except ValueError as error:  # an analysis that does not fit the run's network or data
+        raise UserError(f"{name} cannot be computed for {path}: {error}") from None
+    addition: Any = "lider" if "lider" in config["regularizers"] else ""
+    case = Case(
+        config["benchmark"]["name"], config["memory"]["size"], config["method"]["name"], addition
+    )
+    findings = study.compute([Finished(case, path, result, measured)], Request(scale))
+    document = {
+        "analysis": name,
+        "title": study.title,
+        "run": str(path),
+        "scale": scale,
+        "notes": findings.notes,
+        "rows": findings.rows,
+        "measured": measured,
+    }
+    return findings, study.show(findings), document
+
+
+NEED_MEMORY = ("guessing-game", "decision-surface")

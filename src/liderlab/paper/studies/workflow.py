@@ -1,0 +1,203 @@
+"""A study from beginning to end: plan its runs, run what is missing, look at all of them.
+
+DIR/runs/NAME-HASH/     the runs, shared by all studies in DIR: one that is there is not repeated
+DIR/STUDY/measured/     what the study has measured in each run
+DIR/STUDY/result.json   what it found
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from ...config.schema import RunConfig
+from ...errors import RunFailed, UserError
+from ...files import write_atomically
+from ...runs.folder import RunFolder
+from . import find_study
+from .cases import SMOKE, Request, stand_in
+from .run_plans import plan_runs
+from .study import Findings, Finished, Plan, RunAll, Study
+
+
+@dataclass(frozen=True)
+class Conducted:
+    """A study that has been conducted. failed: why, by run."""
+
+    name: str
+    study: Study
+    request: Request
+    findings: Findings
+    runs: list[Plan]
+    failed: dict[str, str]
+
+    def document(self) -> dict[str, Any]:
+        """What result.json says."""
+        from ...runs.provenance import versions
+
+        return {
+            "study": self.name,
+            "title": self.study.title,
+            "paper": self.study.paper,
+            "scale": self.request.scale,
+            "seeds": self.request.seeds,
+            "stand_in": stand_in(self.study.settings, self.request),
+            "notes": self.findings.notes,
+            "rows": self.findings.rows,
+            "data": self.findings.data,
+            "runs": sorted({plan.name for plan in self.runs}),
+            "failed": self.failed,
+            "versions": versions(),
+        }
+
+
+class Display(Protocol):
+    """Shows how far a row of runs is; also the listener of each."""
+
+    def begin(self, label: str) -> None: ...
+    def finish(self) -> None: ...
+    def __call__(self, work: Any, event: Any) -> None: ...
+
+
+def conduct(
+    name: str,
+    request: Request,
+    out: Path,
+    run_all: RunAll,
+    say: Callable[[str], None] = lambda text: None,
+) -> Conducted:
+    """Run or resume everything the study needs, and compute what it finds.
+
+    run_all: does the running; `run_in_turn` here, any pool elsewhere. say: hears what is going on.
+    """
+    study = find_study(name)
+    planned = plan_runs(study, request, out)
+    plans = list({plan.name: plan for _, plan in planned}.values())
+    waiting = [plan for plan in plans if not is_finished(plan)]
+    if waiting:
+        check_inputs(waiting, "; or choose with --benchmark")
+    if plans:
+        say(f"{name}: {len(plans)} runs, {len(plans) - len(waiting)} of them are there already")
+    failed = run_all(waiting) if waiting else {}
+    if request.threads is not None:
+        import torch
+
+        torch.set_num_threads(request.threads)  # what follows is measured and computed here
+    finished = []
+    for case, plan in planned:
+        if plan.name not in failed:
+            measured = _measured(study, plan, request, out / name / "measured", say)
+            finished.append(Finished(case, plan.folder, RunFolder(plan.folder).result(), measured))
+    if planned and not finished:
+        raise RunFailed(f"no run of {name} has finished: {next(iter(failed.values()))}")
+    findings = study.compute(finished, request).noting(*_notes(study, request, failed))
+    return Conducted(name, study, request, findings, plans, failed)
+
+
+def is_finished(plan: Plan) -> bool:
+    """Whether its result is there; a folder of that name with another content is refused."""
+    from ...runs.build import completed
+
+    folder = RunFolder(plan.folder)
+    if not folder.begun:
+        return False
+    folder.check_same(completed(_as_begun(plan)))
+    return folder.intact
+
+
+def run_in_turn(plans: Sequence[Plan], display: Display) -> dict[str, str]:
+    """One after the other, in this process; returns why, for those that failed."""
+    from ...runs.accuracy_figure import leave_figure
+    from ...runs.execute import run
+
+    failed = {}
+    for number, plan in enumerate(plans):
+        display.begin(f"run {number + 1}/{len(plans)} {plan.name}")
+        try:
+            result = run(_as_begun(plan), plan.folder, existing="resume", listener=display)
+            leave_figure(result, plan.folder)
+        except RunFailed as error:
+            failed[plan.name] = str(error)
+        display.finish()
+    return failed
+
+
+def _as_begun(plan: Plan) -> RunConfig:
+    """With as many threads as the run was begun with, unless somebody said how many."""
+    folder = RunFolder(plan.folder)
+    if plan.config.threads is not None or not folder.begun:
+        return plan.config
+    return plan.config.model_copy(update={"threads": folder.config().threads})
+
+
+def check_inputs(plans: Sequence[Plan], otherwise: str = "") -> None:
+    """Say what data and weights are missing before the first run starts, not after the tenth."""
+    from ...config.weight_names import IMAGENET, is_file_name, kept_weights
+    from ...runs.weights import hint
+    from ...streams.datasets.catalogue import DATA_SETS
+    from ...streams.storage.location import data_folder
+
+    used = {plan.config.benchmark.name for plan in plans}
+    home = data_folder(None)
+    missing = [
+        f"{data.title} (get it with: {data.command})"
+        for data in DATA_SETS.values()
+        if data.benchmark in used and data.find(home) is None
+    ]
+    for name in sorted({plan.config.pretrained or IMAGENET for plan in plans} - {IMAGENET}):
+        if not is_file_name(name) and not kept_weights(name).is_file():
+            missing.append(f"the weights {name} (lider pretrain --out {name}{hint(name)})")
+    if missing:
+        raise UserError(f"these runs need what is not here: {'; '.join(missing)}{otherwise}")
+
+
+def _measured(
+    study: Study, plan: Plan, request: Request, folder: Path, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """What the study's measure finds in a run: once, then from its file."""
+    if study.measure is None:
+        return {}
+    path = folder / f"{plan.name}-{request.scale}.json"
+    try:
+        kept: dict[str, Any] = json.loads(path.read_bytes())
+        return kept
+    except (OSError, ValueError):
+        pass
+    say(f"measuring {plan.name}")
+    found = study.measure(plan.folder, request.scale)
+    text = json.dumps(found).encode()
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, lambda file: file.write(text))
+    return found
+
+
+def _notes(study: Study, request: Request, failed: dict[str, str]) -> list[str]:
+    """What a reader must know to read the numbers rightly."""
+    notes = []
+    instead = stand_in(study.settings, request)
+    if instead and study.settings:
+        size = SMOKE["benchmark"]["train_per_class"]
+        small = f" ({size} images per class, {SMOKE['training']['epochs']} epochs at most; "
+        small += "chosen so that effects show: it proves that things run, nothing about methods)"
+        notes.append(
+            f"Stand-in: run on {instead}{small if request.smoke else ''} with a network and "
+            "learning rate of its own and a tenth of the buffer, not on the paper's benchmarks. "
+            "The paper's numbers stand beside ours for orientation and cannot be compared."
+        )
+    elif request.scale != "paper" and study.settings:
+        notes.append(
+            f"Scale {request.scale}: smaller than the paper's; every run's config.yaml says what "
+            "was changed. The paper's numbers are at its own scale."
+        )
+    if study.settings:
+        notes.append(
+            "One seed: there is no spread, and no interval, to give."
+            if request.seeds == 1
+            else f"{request.seeds} seeds: mean ± sample standard deviation; differences are paired "
+            "by seed, with Student's 95 % interval."
+        )
+    notes += [f"Failed and left out: {name}: {reason}" for name, reason in failed.items()]
+    return notes

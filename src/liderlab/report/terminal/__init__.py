@@ -1,0 +1,1 @@
+"""Runs, sweeps and studies as a terminal shows them."""

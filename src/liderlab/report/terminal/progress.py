@@ -1,0 +1,108 @@
+"""How far a run is: a bar in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from types import TracebackType
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from ...runs.build import Run
+from ...training.loop import Event, StepDone
+
+
+class _Bar(Progress):
+    """A progress bar with a line of loss terms below it."""
+
+    terms = ""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from super().get_renderables()
+        yield Text(self.terms, style="dim", no_wrap=True, overflow="ellipsis")
+
+
+class ProgressDisplay:
+    """Shows one run after another: task, epoch, loss terms, time left.
+
+    A context manager and a listener: `run(config, out, listener=display)`. runs: how many will
+    follow each other under one bar.
+    """
+
+    def __init__(self, console: Console, runs: int = 1) -> None:
+        self._console, self._runs = console, runs
+        self._label, self._done, self._steps, self._planned = "", 0, 0, 0
+        self._last_shown = 0.0
+        self._bar: _Bar | None = None
+        if console.is_terminal:
+            self._bar = _Bar(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=None),
+                TextColumn("{task.percentage:>3.0f}%"),
+                TimeRemainingColumn(compact=True),
+                console=console,
+                transient=True,
+            )
+            self._item = self._bar.add_task("starting", total=runs)
+
+    def __enter__(self) -> ProgressDisplay:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def begin(self, label: str) -> None:
+        """The next run starts."""
+        self._label, self._steps, self._planned = label, 0, 0
+        if not self._bar and label:
+            self._console.print(f"{label}", highlight=False)
+
+    def finish(self) -> None:
+        """That run is done."""
+        self._done += 1
+        if self._bar:
+            self._bar.update(self._item, completed=self._done)
+
+    def __call__(self, work: Run, event: Event) -> None:
+        if isinstance(event, StepDone):
+            self._steps = work.loop.steps
+            self._planned = max(self._planned or work.loop.planned_steps(), self._steps)
+            self._show_step(work, event)
+        elif not self._bar:
+            accuracy = event.evaluation.class_incremental[event.task.index].nanmean()
+            if accuracy == accuracy:
+                self._print(
+                    f"task {event.task.index + 1}/{len(work.stream.tasks)} done: "
+                    f"accuracy so far {accuracy:.2f} %"
+                )
+
+    def _show_step(self, work: Run, event: StepDone) -> None:
+        last = event.batch == event.batches - 1
+        where = f"task {event.task.index + 1}/{len(work.stream.tasks)}"
+        where += f" epoch {event.epoch + 1}/{event.fit.epochs}"
+        if self._bar:
+            if last or time.monotonic() - self._last_shown > 0.1:  # reading terms takes time
+                self._last_shown = time.monotonic()
+                self._bar.terms = _values(event)
+                done = self._done + self._steps / self._planned
+                text = f"{self._label} {where}".strip()
+                self._bar.update(self._item, completed=done, description=text)
+        elif last and event.epoch == event.fit.epochs - 1:
+            self._print(f"{where} {_values(event)}")
+
+    def _print(self, text: str) -> None:
+        self._console.print(f"  {text}", highlight=False, soft_wrap=True)
+
+
+def _values(event: StepDone) -> str:
+    return " ".join(f"{name} {float(value):.3f}" for name, value in event.terms.items())

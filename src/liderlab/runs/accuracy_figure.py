@@ -1,0 +1,69 @@
+"""The figure that every finished run leaves in its folder, whichever command ran it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..analysis.style import new_figure
+from ..files import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Result = Mapping[str, Any]
+NAME = "accuracy.png"
+
+
+def leave_figure(result: Result, folder: Path) -> None:
+    """Once: after result.json, so that whatever stops it costs the run nothing but the picture."""
+    if not (folder / NAME).is_file():
+        draw_accuracy_matrix(result, folder / NAME)
+
+
+def save(figure: Figure, path: Path) -> None:
+    buffer = BytesIO()
+    figure.savefig(buffer, format=path.suffix[1:], dpi=150, metadata={"Software": None})
+    write_atomically(path, lambda file: file.write(buffer.getvalue()))
+
+
+def draw_accuracy_matrix(result: Result, path: Path) -> None:
+    """Accuracy on every task after every task, both settings side by side."""
+    tasks = len(result["class_incremental"]["accuracy_matrix"])
+    side = 1.6 + 0.42 * tasks
+    figure = new_figure(2 * side + 0.8, side + 0.4)
+    panels = figure.subplots(1, 2)
+    ticks = range(tasks)
+    for panel, setting in zip(panels, ("class_incremental", "task_incremental"), strict=True):
+        matrix = _lower_triangle(result[setting]["accuracy_matrix"])
+        image = panel.imshow(matrix, vmin=0, vmax=100, cmap="cividis")
+        panel.set_title(f"{setting.replace('_', '-')}, FAA {_percent(result[setting]['faa'])}")
+        panel.set_xlabel("accuracy on task")
+        panel.set_ylabel("after training task")
+        panel.set_xticks(ticks, [str(t + 1) for t in ticks])
+        panel.set_yticks(ticks, [str(t + 1) for t in ticks])
+        if tasks <= 10:
+            _print_values(panel, matrix)
+    figure.colorbar(image, ax=panels, label="accuracy (%)", shrink=0.8)
+    save(figure, path)
+
+
+def _print_values(panel: Any, matrix: list[list[float]]) -> None:
+    for t, row in enumerate(matrix):
+        for i, value in enumerate(row):
+            if value == value:
+                colour = "black" if value > 55 else "white"
+                panel.text(i, t, f"{value:.0f}", ha="center", va="center", color=colour)
+
+
+def _lower_triangle(matrix: Sequence[Sequence[float | None]]) -> list[list[float]]:
+    return [
+        [float("nan") if value is None or i > t else value for i, value in enumerate(row)]
+        for t, row in enumerate(matrix)
+    ]
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f} %"

@@ -1,0 +1,242 @@
+"""A configuration made into objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+from ..backbones import BACKBONES
+from ..backbones.third_party import as_backbone
+from ..backbones.network import Network, in_fast_layout
+from ..errors import UserError
+from ..memory import POLICIES, Memory
+from ..memory.poison import Poison
+from ..methods import METHODS
+from ..methods.base import Method
+from ..registry import Entry
+from ..regularizers import REGULARIZERS
+from ..regularizers.base import Regularizer
+from ..streams import BENCHMARKS
+from ..streams.splitting import SplitStream, on_device, shuffled_order
+from ..training.loop import Loop
+from ..training.precision import check_precision
+from ..training.randomness import Generators, derive
+from ..distributed.batchnorm import share_batch_norm
+from ..distributed.team import Team
+from ..types import MultiStep, Recipe
+from ..config.compatibility import check
+from ..config.schema import DEVICES, RunConfig, make_config, merge
+from ..streams.subsets import hold_out
+from ..config.options import complete
+from .provenance import Origin, origin_of
+from ..distributed.placement import local_ranks
+from ..config.scale import shrink
+from .out_of_memory import memory_for
+from ..streams.subsets import thin
+from .weights import load_pretrained
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything a run needs, made from its configuration, and what it was made from."""
+
+    config: RunConfig
+    stream: SplitStream
+    loop: Loop
+    origin: Origin
+
+
+def completed(config: RunConfig) -> RunConfig:
+    """The same configuration with every option that was left open written out, at its scale."""
+    check(config)
+    tree: dict[str, Any] = config.model_dump()
+    benchmark = find_benchmark(config)
+    for section, registry in (
+        ("benchmark", BENCHMARKS),
+        ("method", METHODS),
+        ("backbone", BACKBONES),
+    ):
+        named = getattr(config, section)
+        tree[section] |= complete(registry.load(named.name), named.options, named.name, section)
+    for name, options in config.regularizers.items():
+        tree["regularizers"][name] = complete(REGULARIZERS.load(name), options, name, "regularizer")
+    policy = config.memory.policy or METHODS[config.method.name].facts["policy"] or "reservoir"
+    POLICIES.entry(policy)
+    filled = {
+        "benchmark": {"tasks": config.benchmark.tasks or benchmark.facts["tasks"]},
+        "memory": {"policy": policy},
+        "training": {"replay_size": config.training.replay_size or config.training.batch_size},
+        "threads": config.threads or max(1, torch.get_num_threads() // local_ranks(config.devices)),
+        "deterministic": find_device(config.device).type == "cpu"
+        if config.deterministic is None
+        else config.deterministic,
+    }
+    return make_config(shrink(merge(tree, filled)))
+
+
+def find_benchmark(config: RunConfig) -> Entry:
+    """Its entry; a run's folder may name arrays that only the process it began in has known."""
+    name = config.benchmark.name
+    if name not in BENCHMARKS:
+        raise UserError(
+            f"this run is on {name!r}, arrays that are not known here: in Python, "
+            f"add_benchmark({name!r}, …) as before, then run(config, folder, existing='resume')"
+        )
+    return BENCHMARKS[name]
+
+
+def build(config: RunConfig, folder: Path | None = None, team: Team | None = None) -> Run:
+    """The run, ready to go; `config` must be complete. folder: for a memory on disk. team: the
+    ranks that share it."""
+    device = find_device(config.device)
+    check_precision(config.precision, device)
+    generators = Generators(config.seed)
+    with memory_for(f"the images of {config.benchmark.name}"):
+        stream = build_stream(config)
+    with memory_for(_described(config)):
+        method, network = build_network(config, len(stream.names), stream.image_shape)
+    weights = None
+    if config.pretrained is not None:
+        weights = load_pretrained(network.backbone, config.pretrained, config.backbone.name)
+    with memory_for(f"{_described(config)} on {device}"):
+        network = network.to(device)
+    if team and team.size > 1 and config.strategy == "ddp-syncbn":
+        share_batch_norm(network, team)
+    with memory_for(f"a buffer of {config.memory.size:,} samples"):
+        memory = Memory(
+            config.memory.size if method.rehearsal else 0,
+            stream.image_shape,
+            method.columns(len(stream.names)),
+            POLICIES.load(str(config.memory.policy))(),
+            build_poison(config, stream),
+            storage=config.memory.storage,
+            folder=folder,
+            device=device if config.memory.device is None else find_device(config.memory.device),
+        )
+    with memory_for(" and ".join(config.regularizers)):
+        regularizers = build_regularizers(config, network, stream.image_shape)
+    training = config.training
+    recipe = Recipe(
+        lr=training.lr,
+        momentum=training.momentum,
+        weight_decay=training.weight_decay,
+        batch_size=training.batch_size,
+        replay_size=training.replay_size or training.batch_size,
+        schedule=MultiStep(tuple(training.milestones), training.gamma),
+    )
+    loop = Loop(
+        stream=stream,
+        method=method,
+        network=network,
+        memory=memory,
+        regularizers=regularizers,
+        recipe=recipe,
+        epochs=training.epochs,
+        generators=generators,
+        offer=config.memory.offer,
+        on_nonfinite=config.on_nonfinite,
+        look_every=1 if device.type == "cpu" or config.on_nonfinite == "skip" else config.log_every,
+        evaluate=config.evaluate,
+        precision=config.precision,
+        compile=config.compile,
+        team=team,
+    )
+    _check_tasks(stream)
+    loop.planned_steps()  # what cannot be planned is refused now, before anything is written
+    return Run(config, stream, loop, origin_of(stream, weights))
+
+
+def _check_tasks(stream: SplitStream) -> None:
+    for task in stream.tasks:
+        if len(task.train) < 2:
+            raise UserError(
+                f"task {task.index + 1} has a single training image, and BatchNorm needs two: "
+                "make fewer tasks, or take more images of each class"
+            )
+
+
+def _described(config: RunConfig) -> str:
+    width = config.backbone.options.get("width")
+    return f"the network {config.backbone.name}" + (f" of width {width:,}" if width else "")
+
+
+def build_stream(config: RunConfig) -> SplitStream:
+    order = config.benchmark.class_order
+    make = BENCHMARKS.load(config.benchmark.name)
+    options = config.benchmark.options
+    if order == "shuffled":
+        classes = len(make(tasks=1, **options).names)
+        order = shuffled_order(classes, derive(config.seed, "class order"))
+    natural = order == "natural"
+    stream: SplitStream = make(
+        tasks=config.benchmark.tasks, class_order=None if natural else order, **options
+    )
+    stream = hold_out(stream, config.benchmark.validation)
+    stream = thin(stream, config.benchmark.train_per_class, config.benchmark.test_per_class)
+    device = config.benchmark.device
+    return stream if device is None else on_device(stream, find_device(device))
+
+
+def build_network(
+    config: RunConfig, classes: int, image_shape: tuple[int, int, int]
+) -> tuple[Method, Network]:
+    """The method and the network it trains, with initial weights that depend on the seed alone."""
+    with torch.random.fork_rng():
+        torch.manual_seed(derive(config.seed, "initial weights"))
+        method: Method = _make(METHODS.load(config.method.name), config.method.options)
+        make = BACKBONES.load(config.backbone.name)
+        backbone = _make(
+            make, {"classes": classes, "image_shape": image_shape, **config.backbone.options}
+        )
+        backbone = _or_user_error(partial(as_backbone, backbone))
+        network = Network(backbone, method.readout(classes))
+    return method, in_fast_layout(network)
+
+
+def build_regularizers(
+    config: RunConfig, network: Network, image_shape: tuple[int, int, int]
+) -> list[Regularizer]:
+    example = torch.zeros(2, *image_shape, device=next(network.parameters()).device)
+    regularizers: list[Regularizer] = []
+    for name, options in config.regularizers.items():
+        regularizer: Regularizer = _make(REGULARIZERS.load(name), options)
+        _or_user_error(partial(regularizer.attach, network, example))
+        regularizers.append(regularizer.to(example.device))
+    return regularizers
+
+
+def build_poison(config: RunConfig, stream: SplitStream) -> Poison | None:
+    if config.memory.poison == 0:
+        return None
+    classes = [task.classes for task in stream.tasks]
+    return Poison(config.memory.poison, classes, derive(config.seed, "poison"))
+
+
+def find_device(name: str) -> torch.device:
+    """auto: the best there is. Only where torch can compute: not, say, on `meta`."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if DEVICES.fullmatch(name):
+        with suppress(RuntimeError, AssertionError):
+            torch.zeros(1, device=name)
+            return torch.device(name)
+    raise UserError(f"device {name!r} is not available here: take cpu, or auto")
+
+
+def _make(make: Callable[..., T], options: dict[str, Any]) -> T:
+    return _or_user_error(lambda: make(**options))
+
+
+def _or_user_error(action: Callable[[], T]) -> T:
+    try:
+        return action()
+    except ValueError as error:
+        raise UserError(str(error)) from None

@@ -1,0 +1,161 @@
+"""Pre-training: one joint run on a whole benchmark, whose network other runs start from."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..backbones.third_party import Foreign
+from ..backbones.pretrained import Weights, read_weights
+from ..errors import UserError
+from .build import build_network, completed
+from ..config.schema import BenchmarkSection, RunConfig, make_config
+from ..files import write_atomically
+from .folder import RunFolder, flat
+from ..config.weight_names import IMAGENET
+from ..config.yaml_values import Tree
+
+RECIPE: Tree = {
+    "benchmark": {"name": "split-tinyimagenet", "tasks": 1, "size": 32},
+    "method": {"name": "joint"},
+    "backbone": {"name": "resnet18"},
+    "training": {
+        "epochs": 50,
+        "lr": 0.1,
+        "milestones": [20, 30, 40, 45],
+        "gamma": 0.5,
+        "momentum": 0.0,
+        "weight_decay": 0.0,
+        "batch_size": 64,
+    },
+}
+"""The paper's, supplementary material; it does not print batch size, momentum and weight decay:
+those of its CIFAR-100 runs."""
+
+
+def pretraining(*layers: Tree) -> RunConfig:
+    """The configuration of a pre-training run: the paper's recipe, and what is different from it.
+
+    >>> pretraining({"benchmark": "synthetic", "training": {"epochs": 2}}).training.gamma
+    0.5
+    """
+    for layer in layers:
+        benchmark = layer.get("benchmark")
+        if isinstance(benchmark, Mapping) and benchmark.get("tasks", 1) not in (None, 1):
+            raise UserError(f"pre-training is one task, not {benchmark['tasks']}")
+    config = make_config(RECIPE, *layers, {"benchmark": {"tasks": 1}})
+    if config.method.name != "joint":
+        raise UserError(f"pre-training is a joint run, not one of {config.method.name}")
+    return config
+
+
+NOT_IN_NAME = {"device", "threads", "deterministic", "log_every", "checkpoint_every", "memory"}
+NOT_IN_NAME |= {"scale", "regularizers", "devices", "strategy"}
+"""Fields that leave the weights as they are, or have a word of their own in the name."""
+
+
+def name_of(config: RunConfig) -> str:
+    """What its weights are called unless somebody says otherwise.
+
+    The plain name, which presets ask for, is for the paper's recipe at full width; whatever differs
+    from it is in the name.
+
+    >>> name_of(pretraining({"benchmark": "synthetic"}))
+    'synthetic-resnet18'
+    >>> name_of(pretraining({"benchmark": "synthetic", "seed": 1, "scale": "smoke"}))
+    'synthetic-resnet18-seed1-smoke'
+    """
+    options = config.benchmark.options
+    parts = [f"{config.benchmark.name.removeprefix('split-')}{options.get('size', '')}"]
+    parts += [Path(options["path"]).name] if "path" in options else []
+    parts += [config.backbone.name, *config.regularizers]
+    plain = pretraining(
+        {"benchmark": _named(config.benchmark, "size", "root", "path"), "seed": 0},
+        {"backbone": {"name": config.backbone.name}},
+    )
+    full = completed(config.model_copy(update={"scale": None}))
+    there, here = (flat(c.model_dump(exclude=NOT_IN_NAME)) for c in (completed(plain), full))
+    for key in sorted(there.keys() | here.keys()):
+        if there.get(key) != here.get(key):
+            parts.append(f"{key.rpartition('.')[2]}{here.get(key)}")
+    if config.scale is not None and config.scale.name != "paper":
+        parts.append(config.scale.name)
+    return re.sub(r"[^\w.+-]+", "-", "-".join(parts)).strip("-")
+
+
+def _named(benchmark: BenchmarkSection, *kept: str) -> Tree:
+    options = {key: value for key, value in benchmark.options.items() if key in kept}
+    return {"name": benchmark.name, **options}
+
+
+def check_place(out: str, path: Path, run: Path, *, replace: bool, resume: bool) -> None:
+    """Refuse, before anything is trained, what could not be kept afterwards.
+
+    out: a name, or a file; path: the file that it means; run: the folder of the run that trains.
+    """
+    if out == IMAGENET:
+        raise UserError(f"{IMAGENET} means the published weights: choose another name with --out")
+    there = next(folder for folder in path.absolute().parents if folder.exists())
+    if path.is_dir() or not there.is_dir() or not os.access(there, os.W_OK):
+        raise UserError(f"cannot write {path}: choose another --out")
+    folder = RunFolder(run)
+    if path.exists() and not replace and not (resume and folder.finished):
+        raise UserError(
+            f"{path} exists: keep these weights under another name with --out, or --force to "
+            "replace it"
+        )
+    if folder.finished and not replace and not resume:
+        raise UserError(
+            f"{run} holds a finished run: choose another folder with --run, --resume to write its "
+            "weights again, or --force to train anew"
+        )
+    if folder.taken and not folder.begun and not replace:
+        raise UserError(f"{run} exists and is not empty: choose another folder with --run")
+
+
+def export_weights(run: str | Path, path: Path, *, replace: bool = False) -> dict[str, Any]:
+    """Write the backbone of a finished run as a file for `--pretrained`; returns what it says.
+
+    replace: also over a file that holds other weights.
+    """
+    folder = RunFolder.open(run)
+    config, result = folder.config(), folder.result()
+    channels, height, width = result["image_shape"]
+    with folder.consistent():
+        _, network = build_network(config, len(result["classes"]), (channels, height, width))
+        network.load_state_dict(folder.state()["network"])
+    backbone = network.backbone
+    body = backbone.network if isinstance(backbone, Foreign) else backbone
+    about = {
+        "backbone": config.backbone.model_dump(mode="json"),
+        "benchmark": config.benchmark.model_dump(mode="json"),
+        "classes": len(result["classes"]),
+        "accuracy": result["class_incremental"]["faa"],
+        "normalisation": result["normalisation"],
+        "scale": result.get("scale"),
+    }
+    weights = body.state_dict()
+    if path.exists() and not replace:
+        if _same(weights, read_weights(path)):
+            return about
+        raise UserError(
+            f"{path} holds other weights: keep those of {run} under another name with "
+            f"--resume --run {run} --out NAME"
+        )
+    content = {"state_dict": weights, "about": json.dumps(about)}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, lambda file: torch.save(content, file))
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
+    return about
+
+
+def _same(a: Weights, b: Weights) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)

@@ -1,0 +1,146 @@
+"""The proof that a run can be killed anywhere: do it, and compare to the bit."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import RunFailed, UserError
+from ..memory.disk_rows import stored_bytes
+from ..types import State
+from .folder import RunFolder
+
+NOT_COMPARED = {"seconds", "seconds_cpu", "seconds_evaluating"}  # time is no part of the result
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How often a run was killed, and what differs from the one that was left alone."""
+
+    kills: int
+    runs: int
+    differences: list[str]
+
+
+def verify_resume(
+    arguments: Sequence[str], kills: int, folder: Path, say: Callable[[str], None]
+) -> Verdict:
+    """Run `lider run` with these arguments undisturbed, and again under SIGKILL; compare.
+
+    The moments are random. A killed run is resumed until it has finished; if it was not killed
+    often enough by then, another one follows.
+    """
+    whole = RunFolder(folder / "whole")
+    with _started(arguments, whole.path) as process:
+        _wait_for(process, whole)
+    training = whole.result()["seconds"]
+    say(f"undisturbed: {training:.1f} s of training")
+    often = ["--checkpoint-every", str(max(1, whole.state()["steps"] // 20))]
+    done, runs, differences = 0, 0, []
+    while done < kills:
+        runs += 1
+        target = RunFolder(folder / f"killed-{runs}")
+        while not target.finished:
+            # in front: whoever says how often to save is heard
+            moment = random.uniform(0, 2 * training / (kills - done + 1))
+            with _started([*often, "--resume", *arguments], target.path) as process:
+                if done < kills and _kill(process, target, moment):
+                    done += 1
+                    say(f"killed {done}/{kills} after {moment:.2f} s of training")
+                else:
+                    _wait_for(process, target)
+        differences += [f"{target.path.name}: {what}" for what in compare(whole, target)]
+    return Verdict(done, runs, differences)
+
+
+@contextmanager
+def _started(arguments: Sequence[str], out: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A run in a process of its own, which does not outlive whoever watches it."""
+    command = [sys.executable, "-m", "liderlab.cli", "run", "--out", str(out), *arguments]
+    with out.with_suffix(".log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _kill(process: subprocess.Popen[bytes], folder: RunFolder, moment: float) -> bool:
+    """SIGKILL, that long after training began; False if the run had finished by then."""
+    while process.poll() is None and not folder.locked:
+        time.sleep(0.005)
+    try:
+        process.wait(moment)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return not folder.finished
+    return False
+
+
+def _wait_for(process: subprocess.Popen[bytes], folder: RunFolder) -> None:
+    process.wait()
+    if not folder.finished:
+        output = folder.path.with_suffix(".log").read_text().strip().splitlines()
+        reason = output[-1].removeprefix("lider: ") if output else "it printed nothing"
+        raise (
+            UserError(reason) if process.returncode == 2 else RunFailed(f"the run failed: {reason}")
+        )
+
+
+def compare(one: RunFolder, other: RunFolder) -> list[str]:
+    """What differs between two finished runs: weights, memory, targets, metrics, all of it."""
+    states = [{k: v for k, v in _state(f).items() if k not in NOT_COMPARED} for f in (one, other)]
+    results = [{k: v for k, v in f.result().items() if k not in NOT_COMPARED} for f in (one, other)]
+    for result in results:
+        result["config"] = {k: v for k, v in result["config"].items() if k != "checkpoint_every"}
+    logs = [(f.path / "metrics.jsonl").read_bytes() for f in (one, other)]
+    found = unequal(states[0], states[1], "checkpoint")
+    found += [] if json.dumps(results[0]) == json.dumps(results[1]) else ["result.json"]
+    return found + ([] if logs[0] == logs[1] else ["metrics.jsonl"])
+
+
+def _state(folder: RunFolder) -> State:
+    """The latest checkpoint, with the images that it refers to: where they are does not matter."""
+    state = folder.state()
+    columns = state["memory"]["data"]
+    for name, column in columns.items():
+        if isinstance(column, Mapping):
+            columns[name] = stored_bytes(folder.memory / f"{name}.rows", column)
+    return state
+
+
+def unequal(a: Any, b: Any, name: str) -> list[str]:
+    """The places where two trees of tensors and values differ by as much as a bit.
+
+    >>> unequal({"w": torch.tensor([1.0])}, {"w": torch.tensor([2.0])}, "network")
+    ['network.w']
+    """
+    if isinstance(a, Mapping) and isinstance(b, Mapping) and a.keys() == b.keys():
+        return [place for key in a for place in unequal(a[key], b[key], f"{name}.{key}")]
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and len(a) == len(b):
+        pairs = zip(a, b, strict=True)
+        return [place for i, (x, y) in enumerate(pairs) for place in unequal(x, y, f"{name}.{i}")]
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return [] if _same_bits(a, b) else [name]
+    return [] if type(a) is type(b) and a == b else [name]
+
+
+def _same_bits(a: Tensor, b: Tensor) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.numel() == 0:  # nothing to look at, in strides that view() would not take
+        return True
+    return torch.equal(a.reshape(-1).view(torch.uint8), b.reshape(-1).view(torch.uint8))

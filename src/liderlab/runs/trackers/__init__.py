@@ -1,0 +1,119 @@
+"""The trackers that people already use, behind one small interface.
+
+They are told what metrics.jsonl is told, under the same names everywhere; the run's folder stays
+the truth. A resumed run goes on in the same TensorBoard folder, W&B run or MLflow run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+from ...errors import UserError
+from ...registry import Entry, Registry
+
+SCENARIOS = ("class_incremental", "task_incremental")
+_HERE = "liderlab.runs.trackers"
+
+TRACKERS = Registry(
+    "tracker",
+    {
+        "tensorboard": Entry(f"{_HERE}.tensorboard:TensorBoard", "event files in the run's folder"),
+        "wandb": Entry(f"{_HERE}.wandb:WandB", "Weights & Biases; WANDB_MODE=offline needs no net"),
+        "mlflow": Entry(f"{_HERE}.mlflow:MLflow", "MLflow, at MLFLOW_TRACKING_URI"),
+    },
+)
+
+
+class Tracker(Protocol):
+    """Made with (folder, config, step): the run's folder, its configuration, where it goes on."""
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Numbers measured at a step of the run."""
+        ...
+
+    def close(self, finished: bool) -> None:
+        """The process leaves the run: at its end, or to be resumed."""
+        ...
+
+
+def check_installed(names: Sequence[str]) -> None:
+    """Refuse a tracker that is unknown or not installed, before anything else happens."""
+    for name in names:
+        TRACKERS.entry(name)
+        if find_spec(name) is None:
+            raise UserError(f"{name} is not installed: pip install 'liderlab[{name}]'")
+
+
+class Trackers:
+    """All of a run's trackers as one; a context that closes them."""
+
+    def __init__(
+        self, names: Sequence[str], folder: Path, config: Mapping[str, Any], step: int
+    ) -> None:
+        self._trackers: list[Tracker] = []
+        self._finished = False
+        for name in names:
+            try:
+                self._trackers.append(TRACKERS.load(name)(folder, config, step))
+            except Exception as error:  # whatever that package raises: no login, no server, …
+                self.__exit__()
+                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+                raise UserError(f"cannot start {name}: {reason}") from None
+
+    def __enter__(self) -> Trackers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with ExitStack() as all_of_them:  # one that fails does not keep the others from closing
+            for tracker in self._trackers:
+                all_of_them.callback(tracker.close, self._finished)
+
+    def log(self, line: Mapping[str, Any]) -> None:
+        """A line of metrics.jsonl."""
+        if self._trackers:
+            values = flat(line)
+            for tracker in self._trackers:
+                tracker.log(int(line["step"]), values)
+
+    def finish(self, step: int, result: Mapping[str, Any]) -> None:
+        """The final metrics of a finished run, from its result."""
+        values = {
+            f"final/{scenario.replace('_', '-')}/{name}": float(value)
+            for scenario in SCENARIOS
+            for name, value in result[scenario].items()
+            if isinstance(value, float)
+        }
+        for tracker in self._trackers:
+            tracker.log(step, values)
+        self._finished = True
+
+
+def flat(line: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a line of metrics.jsonl, by the names that every tracker shows.
+
+    >>> flat({"kind": "step", "terms": {"ce": 1.5}, "readings": {"lider/λ/layer1": 2.0}})
+    {'loss/ce': 1.5, 'lider/lambda/layer1': 2.0}
+    >>> flat({"kind": "task", "task": 0, "class_incremental": [0.5, None]})
+    {'class-incremental/task 1': 0.5, 'class-incremental/mean': 0.5}
+    """
+    if line["kind"] == "step":
+        terms = {f"loss/{name}": value for name, value in line["terms"].items()}
+        numbers = (terms | line["readings"]).items()
+        return {_ascii(name): value for name, value in numbers if value is not None}
+    values: dict[str, float] = {}
+    for scenario in SCENARIOS:
+        seen = line.get(scenario, [])[: line["task"] + 1]
+        name = scenario.replace("_", "-")
+        values |= {f"{name}/task {i}": v for i, v in enumerate(seen, 1) if v is not None}
+        if seen and None not in seen:
+            values[f"{name}/mean"] = sum(seen) / len(seen)
+    return values
+
+
+def _ascii(name: str) -> str:
+    """Not every tracker takes Greek letters."""
+    return name.replace("λ", "lambda").replace("+", "p")

@@ -1,0 +1,89 @@
+"""Where pre-trained weights are, by file, by run or by name."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from torch import nn
+
+from ..backbones.pretrained import Weights, imagenet_file, load_weights, read_weights
+from ..errors import UserError
+from ..streams import BENCHMARKS
+from ..streams.storage.location import expanded
+from .checkpoints import MAGIC, Damaged, unpack
+from .folder import RunFolder
+from ..config.weight_names import IMAGENET, is_file_name, kept_weights
+
+
+def load_pretrained(backbone: nn.Module, pretrained: str, name: str) -> dict[str, str]:
+    """Start the backbone of that name from published or own weights; its classifier stays new.
+
+    pretrained: a file; a run's folder or checkpoint; `imagenet`, what is published for the
+    backbone; or a name under which `lider pretrain` has kept weights. Returns that name, and the
+    checksum of the file.
+    """
+    path = weights_file(pretrained, name)
+    load_weights(backbone, weights_in(path), pretrained, name)
+    with path.open("rb") as file:
+        return {"name": pretrained, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def weights_file(pretrained: str, backbone: str) -> Path:
+    """The file that `pretrained` stands for."""
+    if pretrained == IMAGENET:
+        return imagenet_file(backbone)
+    here, kept = expanded(pretrained), kept_weights(pretrained)
+    if not is_file_name(pretrained) and kept.is_file():
+        return kept
+    if is_file_name(pretrained) or here.exists():
+        return _checkpoint(here) if here.is_dir() else here
+    raise UserError(
+        f"there are no weights named {pretrained!r} ({kept}): pass a file, {IMAGENET}, or train "
+        f"some with: lider pretrain --out {pretrained}{hint(pretrained)}"
+    )
+
+
+def weights_in(path: Path) -> Weights:
+    """The weights of a file, which may be a run's checkpoint."""
+    if not _is_checkpoint(path):
+        return read_weights(path)
+    try:
+        network: Weights = unpack(path.read_bytes())["network"]
+    except Damaged as error:
+        raise UserError(f"cannot read weights from {path}: {error}") from None
+    body = {n.removeprefix("backbone."): v for n, v in network.items() if n.startswith("backbone.")}
+    foreign = all(name.startswith("network.") for name in body)
+    return {name.removeprefix("network.") if foreign else name: v for name, v in body.items()}
+
+
+def _is_checkpoint(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False  # whoever reads it will say why
+
+
+def _checkpoint(folder: Path) -> Path:
+    run = RunFolder(folder)
+    if not run.checkpoints.files():
+        raise UserError(f"{folder} is a folder without a run's checkpoints: pass a file of weights")
+    return run.last_checkpoint()
+
+
+def hint(name: str) -> str:
+    """The options of `lider pretrain` that a name like tinyimagenet32-resnet18 stands for.
+
+    >>> hint("tinyimagenet32-resnet18")
+    ' --benchmark split-tinyimagenet --size 32 --backbone resnet18'
+    >>> hint("cifar100-resnet18")
+    ' --benchmark split-cifar100 --backbone resnet18'
+    """
+    for benchmark in sorted(BENCHMARKS, key=len, reverse=True):
+        short = re.escape(benchmark.removeprefix("split-"))
+        if match := re.fullmatch(rf"{short}(\d*)-(.+)", name):
+            size = f" --size {match[1]}" if match[1] else ""
+            return f" --benchmark {benchmark}{size} --backbone {match[2]}"
+    return ""

@@ -1,0 +1,1 @@
+"""One file per data family, and the catalogue of data sets."""

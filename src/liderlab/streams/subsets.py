@@ -1,0 +1,77 @@
+"""Parts of a stream: fewer images of every class, or a validation split."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from ..errors import UserError
+from ..functional.sampling import rank_in_class
+from ..types import Source
+from .splitting import SplitStream, TaskData
+
+
+def thin(
+    stream: SplitStream, train_per_class: int | None, test_per_class: int | None
+) -> SplitStream:
+    """The stream with at most so many training and test images per class; None takes all."""
+    if train_per_class is None and test_per_class is None:
+        return stream
+    tasks = [
+        replace(
+            task,
+            train=_first_of_each(task.train, train_per_class),
+            test=_first_of_each(task.test, test_per_class),
+        )
+        for task in stream.tasks
+    ]
+    return replace(stream, tasks=tasks)
+
+
+def _first_of_each(data: Source, most: int | None) -> Source:
+    if most is None:
+        return data
+    assert isinstance(data, TaskData)
+    place = torch.arange(len(data))
+    rank = rank_in_class(data.images.y[data.index], -place)
+    return replace(data, index=data.index[rank < most])
+
+
+def hold_out(stream: SplitStream, share: float | None) -> SplitStream:
+    """The stream with `share` of every class's training images in the place of its test images.
+
+    The test images are out of reach, so that nothing can be chosen by them. Which images are held
+    out depends on the data and the share alone: they are spread evenly over each class. None: the
+    stream as it is.
+    """
+    if share is None:
+        return stream
+    tasks = []
+    for task in stream.tasks:
+        assert isinstance(task.train, TaskData)
+        data = task.train
+        held = spread_over_classes(data.images.y[data.index], share)
+        train, test = (replace(data, index=data.index[rows]) for rows in (~held, held))
+        tasks.append(replace(task, train=train, test=test))
+    return replace(stream, tasks=tasks)
+
+
+def spread_over_classes(y: Tensor, share: float) -> Tensor:
+    """Mask of max(1, round(share · n)) evenly spaced rows of each class with n rows.
+
+    Row r of a class is held out where ⌊(r + 1) m / n⌋ goes up, m being their number.
+
+    >>> spread_over_classes(torch.tensor([0, 0, 0, 0, 7, 7]), 0.5).tolist()
+    [False, True, False, True, False, True]
+    """
+    n = torch.bincount(y)[y]
+    m = (share * n).round().long().clamp(min=1)
+    if bool((m >= n).any()):
+        raise UserError(
+            f"benchmark.validation {share} leaves a class of {int(n.min())} image(s) none to train "
+            "on: choose a smaller share, or more images"
+        )
+    rank = rank_in_class(y, -torch.arange(len(y)))
+    return (rank + 1) * m // n > rank * m // n

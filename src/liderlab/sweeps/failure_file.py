@@ -1,0 +1,39 @@
+"""error.json in a run's folder: why it failed. A run that ends well has none."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ..files import write_atomically
+
+FILE = "error.json"
+
+
+def write_failure(folder: Path, message: str, error: BaseException | None = None) -> None:
+    """Keep what went wrong; with an exception also its kind and where it came from."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {
+        "error": " ".join(message.split()),
+        "kind": type(error).__name__ if error else "died",
+        "traceback": "".join(traceback.format_exception(error)) if error else None,
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    text = json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n"
+    write_atomically(folder / FILE, lambda file: file.write(text))
+
+
+def read_failure(folder: Path) -> str | None:
+    """The message, in one line; None if the run has not failed."""
+    try:
+        return str(json.loads((folder / FILE).read_bytes())["error"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError):
+        return f"it failed, and {folder / FILE} is damaged"
+
+
+def clear_failure(folder: Path) -> None:
+    (folder / FILE).unlink(missing_ok=True)

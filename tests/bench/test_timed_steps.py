@@ -1,0 +1,45 @@
+"""The contestants do the work that they are timed for."""
+
+import pytest
+import torch
+
+from liderlab.bench import timed_steps
+from liderlab.training.loop import StepDone
+
+SMALL = {"backbone": "convnet-small", "width": 8, "side": 8, "batch": 8, "memory": 40}
+
+
+@pytest.mark.parametrize("draw", ["reuse", "fresh"])
+def test_a_prepared_run_replays_and_hears_it_from_its_first_step(draw) -> None:
+    work = timed_steps.prepared(**SMALL, lider={"draw": draw})
+    event = next(iter(work.loop))
+    assert isinstance(event, StepDone)
+    assert event.task.index == 1
+    assert set(event.terms) == {"stream", "replay", "lider/c_lip", "lider/0_lip"}
+    assert work.loop.memory.seen > len(work.stream.tasks[0].train)  # it inserts as well
+
+
+@pytest.mark.parametrize("kind", ["product", "bare"])
+def test_steps_train(kind) -> None:
+    work = timed_steps.prepared(**SMALL)
+    step = (
+        timed_steps.product_step(work)
+        if kind == "product"
+        else timed_steps.bare_step(work, batch=8)
+    )
+    before = [p.detach().clone() for p in work.loop.network.parameters()]
+    for _ in range(2):
+        step()
+    after = list(work.loop.network.parameters())
+    assert all(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+    assert work.loop.steps == (2 if kind == "product" else 0)
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_ends_of_tasks_run() -> None:
+    for name, action in (timed_steps.curvature(rows=3) | timed_steps.herding(30, 4, 5)).items():
+        result = action()
+        if name == "herding":
+            assert len(set(result.tolist())) == 5
+        if name == "olap":
+            assert len(result) == 5

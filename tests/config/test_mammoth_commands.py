@@ -1,0 +1,125 @@
+"""Mammoth's commands mean the same run here; its weights load."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+import torch
+
+from liderlab.backbones.mammoth_names import in_our_names, is_mammoth
+from liderlab.backbones.resnet import resnet18
+from liderlab.config.mammoth_commands import MODELS, translate
+from liderlab.config.schema import make_config, merge
+from liderlab.config.yaml_values import parse_assignment
+from liderlab.errors import UserError
+
+
+def config_of(command: str):
+    tree: dict = {}
+    for field, value in translate(shlex.split(command)).values.items():
+        tree = merge(tree, parse_assignment(f"{field}={value}"))
+    return make_config(tree)
+
+
+def test_roles_of_coefficients() -> None:
+    config = config_of(
+        "python utils/main.py --model derpp-lider --dataset seq-cifar100 --lr 0.1 --alpha 0.3 "
+        "--beta=0.8 --buffer_size 500 --alpha_lip_lambda 0.05 --beta_lip_lambda 0.2"
+    )
+    assert config.method.name == "der++"
+    assert config.method.options == {"alpha": 0.3, "beta": 0.8}
+    lider = config.regularizers["lider"]
+    assert (lider["alpha"], lider["beta"], lider["draw"]) == (0.2, 0.05, "fresh")
+    assert config.memory.size == 500
+    assert config.training.milestones == [35, 45]  # Mammoth's own for this data set
+    assert config.training.epochs == 50
+
+
+def test_the_released_code() -> None:
+    config = config_of(
+        "--dataset=seq-miniimg --model=er_ace_lipschitz --n_epochs=80 --buffer_size=2000 --lr=0.1 "
+        "--buffer_lip_lambda=0.3 --budget_lip_lambda=0.1 --load_cp=tiny.pth --non_verbose"
+    )
+    assert config.benchmark.name == "split-miniimagenet"
+    assert config.backbone.name == "efficientnet-b2"
+    assert config.regularizers["lider"]["beta"] == 0.3
+    assert config.regularizers["lider"]["alpha"] == 0.1
+    assert config.pretrained == str(Path("tiny.pth").absolute())
+
+
+def test_the_rest() -> None:
+    config = config_of(
+        "--model ewc_on --dataset seq-mnist --lr 0.03 --e_lambda 10 --gamma 0.9 --seed 3"
+    )
+    assert config.method.name == "finetune"
+    assert config.regularizers["oewc"] == {"weight": 10, "gamma": 0.9}
+    assert config.seed == 3
+    milestones = config_of(
+        "--model er --dataset seq-cifar10 --lr 0.1 --buffer_size 200 --lr_milestones 20 40"
+    )
+    assert milestones.training.milestones == [20, 40]
+    assert config_of("--model er --dataset seq-mnist --lr 0.1 --joint 1").method.name == "joint"
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_command_can_be_typed(model: str) -> None:
+    translation = translate(["--model", model, "--dataset", "seq-cifar10", "--lr", "0.1"])
+    assert translation.command.startswith("lider run --benchmark split-cifar10 --backbone resnet18")
+    assert f"--method {MODELS[model]}" in translation.command
+
+
+def test_what_is_left_out_is_said() -> None:
+    remarks = translate(
+        [
+            "--model",
+            "er",
+            "--dataset",
+            "seq-mnist",
+            "--lr",
+            "0.1",
+            "--permute_classes",
+            "1",
+            "--notes",
+            "x",
+        ]
+    ).remarks
+    assert remarks == ["--permute_classes has no counterpart here and is left out"]
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("--model er", "--dataset"),
+        ("--dataset seq-mnist", "--model"),
+        ("--model l2p --dataset seq-mnist", "unknown model 'l2p'"),
+        ("--model er --dataset seq-svhn", "unknown dataset 'seq-svhn'"),
+        ("--model er --dataset seq-mnist --lr --buffer_size 500", "--lr has no value"),
+        ("--model er --dataset seq-mnist --lr= --buffer_size 500", "--lr has no value"),
+    ],
+)
+def test_what_cannot_be_translated(command: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        translate(command.split())
+
+
+def mammoth_names(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Ours by Mammoth's names."""
+    theirs = {name.replace(".downsample.", ".shortcut."): value for name, value in state.items()}
+    return {name.replace("fc.", "classifier."): value for name, value in theirs.items()}
+
+
+@pytest.mark.parametrize("prefix", ["", "net.", "module."])
+def test_weights(prefix: str, tmp_path: Path) -> None:
+    network = resnet18(classes=10, image_shape=(3, 32, 32), width=8)
+    theirs = {prefix + n: v + 1 for n, v in mammoth_names(network.state_dict()).items()}
+    if prefix == "net.":  # a whole model: its other parts are not the network's
+        theirs |= {"old_net.conv1.weight": torch.zeros(1), "lip_coeffs": torch.zeros(4)}
+    theirs = {name.removeprefix("module."): value for name, value in theirs.items()}
+    assert is_mammoth(theirs)
+    ours = in_our_names(theirs)
+    assert ours.keys() == network.state_dict().keys()
+    for name, value in network.state_dict().items():
+        assert torch.equal(ours[name], value + 1)
+    assert not is_mammoth(network.state_dict())

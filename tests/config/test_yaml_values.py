@@ -1,0 +1,51 @@
+"""YAML as people expect it: what is a word, what is a number, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from liderlab.config.yaml_values import YamlWriter, parse_assignment, read_yaml
+from liderlab.errors import UserError
+
+WORDS = {"on": "on", "2024-01-01": "2024-01-01", "2001-99-99": "2001-99-99", "1e": "1e"}
+NUMBERS = {"1e-3": 1e-3, "-2E5": -2e5, ".5e2": 50.0, "1.e+1": 10.0, "1.5e-3": 1.5e-3, "3": 3}
+
+
+@pytest.mark.parametrize(("text", "value"), [*WORDS.items(), *NUMBERS.items()])
+def test_words_and_numbers_are_the_same_in_files_and_options(
+    tmp_path: Path, text: str, value: Any
+) -> None:
+    (tmp_path / "c.yaml").write_text(f"a: [{text}]")
+    for read in (read_yaml(tmp_path / "c.yaml")["a"][0], parse_assignment(f"a={text}")["a"]):
+        assert (read, type(read)) == (value, type(value))
+
+
+@pytest.mark.parametrize("value", [*WORDS.values(), *NUMBERS, *NUMBERS.values()])
+def test_what_is_written_is_read_again(tmp_path: Path, value: Any) -> None:
+    (tmp_path / "c.yaml").write_text(yaml.dump({"a": value}, Dumper=YamlWriter))
+    assert read_yaml(tmp_path / "c.yaml") == {"a": value}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("!!binary aGk=", "could not determine a constructor"),
+        ("!!timestamp 2024-01-01", "could not determine a constructor"),
+        ("!!set {b}", "could not determine a constructor"),
+        ("&a {b: *a}", "recursive"),
+        ("&a [{b: [*a]}]", "recursive"),
+    ],
+)
+def test_what_json_cannot_hold_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "c.yaml").write_text(f"a: {text}")
+    with pytest.raises(UserError, match=rf"c\.yaml is not valid YAML: line 1, column \d+ .*{says}"):
+        read_yaml(tmp_path / "c.yaml")
+    with pytest.raises(UserError, match="cannot read the value"):
+        parse_assignment(f"a={text}")
+
+
+def test_a_value_may_stand_in_two_places(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("a: &a {b: 1}\nc: [*a, *a]")
+    assert read_yaml(tmp_path / "c.yaml") == {"a": {"b": 1}, "c": [{"b": 1}, {"b": 1}]}

@@ -1,0 +1,86 @@
+"""Two real processes against one: the same rows, the same draws, the same run."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from liderlab.distributed.team import Team
+
+WORKER = Path(__file__).parent / "ranks.py"
+spec = importlib.util.spec_from_file_location("liderlab_tests_ranks", WORKER)
+assert spec is not None
+assert spec.loader is not None
+ranks = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(ranks)
+
+OWN = [name for name in ranks.cases() if name.startswith(("own", "dropout"))]
+EQUAL = [name for name in ranks.cases() if name not in OWN]
+PATIENCE = 500  # seconds, on the busiest of machines
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where two ranks have left what they made of every case."""
+    folder = tmp_path_factory.mktemp("ranks")
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(WORKER), str(rank), str(folder)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        said = [process.communicate(timeout=PATIENCE)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert [process.returncode for process in processes] == [0, 0], "\n".join(said)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def both(folder: Path) -> list[dict[str, Any]]:
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+@pytest.mark.parametrize("case", ranks.cases())
+def test_ranks_agree_to_the_bit(case: str, both: list[dict[str, Any]], differences: Any) -> None:
+    """Weights, targets, momentum, memory, generators, metrics and the value of every loss."""
+    assert differences(both[0][case], both[1][case]) == []
+
+
+@pytest.mark.parametrize("case", EQUAL)
+def test_two_ranks_are_one_process(case: str, both: list[dict[str, Any]]) -> None:
+    alone = ranks.outcome(ranks.make(Team(), ranks.cases()[case]))
+    shared = both[0][case]
+    assert len(alone["terms"]) == len(shared["terms"]) > 3
+    close = {"rtol": 1e-6, "atol": 1e-8}  # stored logits and pixels are float32
+    for key in ("terms", "readings", "network", "regularizers", "memory"):
+        torch.testing.assert_close(shared[key], alone[key], **close, equal_nan=True, msg=None)
+    torch.testing.assert_close(shared["method"], alone["method"], **close)
+    assert torch.equal(shared["memory"]["y"], alone["memory"]["y"])
+    for name, state in alone["generators"].items():
+        assert torch.equal(shared["generators"][name], state), name
+    accuracy = [run["evaluation"]["class_incremental"] for run in (alone, shared)]
+    torch.testing.assert_close(*accuracy, equal_nan=True)
+
+
+def test_ranks_that_came_apart_stop(folder: Path) -> None:
+    """On both sides, with the same sentence: a memory or weight that differs, an own decision."""
+    one, other = (json.loads((folder / f"{rank}.json").read_text()) for rank in range(2))
+    assert one == other
+    assert one["memory"] == "the memory is not the same on all ranks"
+    assert one["network"] == "the network is not the same on all ranks"
+    assert "what a step does is not the same" in one["decision"]
+    assert "step.gather" in one["decision"]

@@ -1,0 +1,79 @@
+"""A cell that is run again agrees with its record, or the difference is judged."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from liderlab.errors import UserError
+from liderlab.paper.ledger.assembly import assemble
+from liderlab.paper.ledger.collection import harvest
+from liderlab.paper.ledger.verification import (
+    ONE_SEED,
+    another_seed,
+    compare,
+    run_again,
+    runs_of,
+    with_seed,
+)
+from liderlab.paper.studies.cases import Case
+
+CASE = Case("cifar100", 500, "er-ace")
+
+
+def test_run_again_it_is_equal_to_the_bit(measured: Path, tmp_path: Path) -> None:
+    records = harvest(measured).records
+    (one,) = runs_of("single-epoch/cifar100-online/500/er-ace+lider/ff", assemble(records), records)
+    now = run_again(one, tmp_path / "again")
+    verdict = compare(one, now, [one])
+    assert (verdict.other, verdict.apart) == ({}, {})
+    assert verdict.agrees
+    assert now.network == one.network is not None
+    changed = one.model_copy(update={"network": "00"})
+    assert not compare(changed, now, [changed]).agrees
+
+
+def changed(record, **values):
+    metrics = record.class_incremental.model_copy(update=values)
+    return record.model_copy(update={"class_incremental": metrics})
+
+
+def elsewhere(record):
+    return record.model_copy(update={"versions": {**record.versions, "torch": "3.0"}})
+
+
+def test_with_the_same_versions_nothing_may_differ(record) -> None:
+    one = record(CASE, 20.0)
+    verdict = compare(one, changed(one, faa=20.01), [one])
+    assert verdict.apart == {"faa": pytest.approx(0.01)}
+    assert not verdict.agrees
+    matrix = one.model_copy(update={"matrix": [[90.0, None], [15.0, 25.5]]})
+    assert compare(one, matrix, [one]).apart == {"accuracy matrix": 0.5}
+    assert not compare(one, matrix, [one]).agrees
+    assert compare(one, changed(one, faa=20.01), [one], tolerance=0.1).agrees
+
+
+def test_with_others_the_seeds_say_how_much(record) -> None:
+    """By hand: 20, 22, 24 has s = 2, and 4.3027 · 2 · √(4/3) = 9.937."""
+    runs = [record(replace(CASE, seed=s), v) for s, v in enumerate((20.0, 22.0, 24.0))]
+    assert another_seed(runs, "faa") == pytest.approx(9.9366, abs=1e-3)
+    assert another_seed(runs[:1], "faa") == ONE_SEED
+    near, far = (elsewhere(changed(runs[0], faa=value)) for value in (29.9, 30.0))
+    assert compare(runs[0], near, runs).agrees
+    assert not compare(runs[0], far, runs).agrees
+    assert compare(runs[0], near, runs).other == {"torch": ("2.13", "3.0")}
+    weights = elsewhere(runs[0]).model_copy(update={"network": "00"})
+    assert compare(runs[0], weights, runs).agrees  # other machines round otherwise
+
+
+def test_what_was_not_measured_cannot_be_checked(record) -> None:
+    runs = [record(replace(CASE, seed=2), 20.0)]
+    ledger = assemble(runs)
+    with pytest.raises(UserError, match=r"was not measured.*lider run --preset cub200-400-er-ace"):
+        runs_of("faa/cub200/400/er-ace", ledger, runs)
+    with pytest.raises(UserError, match="did you mean"):
+        runs_of("faa/cifar100/500/er_ace", ledger, runs)
+    found = runs_of("faa/cifar100/500/er-ace", ledger, runs)
+    assert with_seed(found, None).seed == with_seed(found, 2).seed == 2
+    with pytest.raises(UserError, match="seed 0 was not measured; these were: 2"):
+        with_seed(found, 0)

@@ -1,0 +1,51 @@
+"""All studies at smoke scale, in one folder for the whole session: they share their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from liderlab.paper.studies.cases import Request
+from liderlab.paper.studies.workflow import Conducted, conduct, run_in_turn
+from liderlab.runs import accuracy_figure
+from liderlab.runs.planned_run import Plan
+
+
+class Silent:
+    """Shows nothing."""
+
+    def begin(self, label: str) -> None: ...
+    def finish(self) -> None: ...
+    def __call__(self, work: Any, event: Any) -> None: ...
+
+
+def leave_a_mark(result: Any, folder: Path) -> None:
+    (folder / accuracy_figure.NAME).touch()
+
+
+def in_turn(plans: Sequence[Plan]) -> dict[str, str]:
+    return run_in_turn(plans, Silent())
+
+
+@pytest.fixture(scope="session")
+def studies_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("studies")
+
+
+@pytest.fixture(scope="session")
+def conducted(studies_folder: Path) -> Callable[[str], Conducted]:
+    """A study's findings, computed once."""
+    kept: dict[str, Conducted] = {}
+
+    def of(name: str) -> Conducted:
+        if name not in kept:
+            with pytest.MonkeyPatch.context() as patched:
+                # half a second for each of a hundred runs, and nobody looks at it
+                patched.setattr(accuracy_figure, "leave_figure", leave_a_mark)
+                kept[name] = conduct(name, Request("smoke"), studies_folder, in_turn)
+        return kept[name]
+
+    return of

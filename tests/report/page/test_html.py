@@ -1,0 +1,201 @@
+"""The page's data, and what a reader without a browser can tell of its safety."""
+
+import json
+import os
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import pytest
+
+from liderlab.config.schema import make_config
+from liderlab.errors import UserError
+from liderlab.report.definitions import METRICS, TERMS
+from liderlab.report.page.html import detail, overview, write_report
+from liderlab.report.run_records import Record, read_all
+from liderlab.report.seed_statistics import paired_difference
+from liderlab.runs.execute import run
+
+NASTY = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>&\"'"
+
+
+class Blocks(HTMLParser):
+    """The JSON blocks of a page, as a browser would cut them out, and every tag."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.blocks: dict[str, Any] = {}
+        self._name: str | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        facts = dict(attrs)
+        self._name = facts.get("id") if facts.get("type") == "application/json" else None
+
+    def handle_data(self, data: str) -> None:
+        if self._name:
+            self.blocks[self._name] = json.loads(data)
+            self._name = None
+
+
+@pytest.fixture(scope="module")
+def page(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    out = tmp_path_factory.mktemp("page") / "deep/report.html"
+    write_report(read_all([runs])[0], out)
+    return out.read_text()
+
+
+def test_rows_hold_means_spreads_and_what_lider_adds(runs: Path, page: str) -> None:
+    data = Blocks(page).blocks["overview"]
+    rows = {row["label"]: row for row in data["groups"]}
+    faa = {
+        name: Record.read(runs / name).metric("class_incremental", "faa")
+        for name in ("er-ace-0", "er-ace-1", "er-ace-lider-0", "er-ace-lider-1")
+    }
+    plain = [faa["er-ace-0"], faa["er-ace-1"]]
+    value = rows["er-ace"]["values"]["class_incremental"]["faa"]
+    assert value == {"mean": pytest.approx(fmean(plain)), "std": pytest.approx(stdev(plain))}
+    expected = paired_difference(
+        {0: faa["er-ace-lider-0"], 1: faa["er-ace-lider-1"]}, dict(enumerate(plain))
+    )
+    assert rows["er-ace + LiDER"]["adds"]["class_incremental"]["faa"] == vars(expected)
+    assert rows["er-ace"]["adds"]["class_incremental"]["faa"] is None
+    assert rows["joint"]["values"]["class_incremental"]["ff"] is None
+
+
+@pytest.mark.parametrize(("metric", "best"), [("faa", max), ("ff", min)])
+def test_the_best_of_each_setting_is_marked_once(page: str, metric: str, best: Any) -> None:
+    rows = Blocks(page).blocks["overview"]["groups"]
+    rivals = [row for row in rows if row["label"] != "joint"]
+    means = [row["values"]["class_incremental"][metric]["mean"] for row in rivals]
+    marked = [row for row in rows if metric in row["best"]["class_incremental"]]
+    assert marked == [rivals[means.index(best(means))]]
+
+
+def test_a_run_holds_all_that_its_page_shows(runs: Path, page: str) -> None:
+    blocks = Blocks(page).blocks
+    number = [r["name"] for r in blocks["overview"]["runs"]].index("er-ace-lider-0")
+    run, record = blocks[f"run-{number}"], Record.read(runs / "er-ace-lider-0")
+    assert run["matrix"]["class_incremental"][2] == pytest.approx(
+        record.matrix("class_incremental")[2], abs=0.01
+    )
+    assert set(run["terms"]) == {"stream", "replay", "lider/c_lip", "lider/0_lip"}
+    stages = {name.split("/")[2] for name in run["readings"]}
+    assert {f"lider/{symbol}/{stage}" for symbol in "λc" for stage in stages} == set(
+        run["readings"]
+    )
+    assert len(run["memory"]["label"]) == 20
+    assert run["ends"] == [line["step"] for line in record.lines if line["kind"] == "task"]
+    assert run["command"].startswith("lider run --config ")
+    assert run["yaml"] == (runs / "er-ace-lider-0/config.yaml").read_text()
+    assert run["versions"]["torch"]
+    assert run["onMemory"]
+    varying = blocks["overview"]["varying"]
+    assert {"seed", "method.name", "regularizers.lider.alpha", "memory.poison"} <= set(varying)
+    assert "training.lr" not in varying
+
+
+def test_marks_of_poisoned_and_edited_samples(page: str) -> None:
+    blocks = Blocks(page).blocks
+    by_name = {run["name"]: blocks[f"run-{n}"] for n, run in enumerate(blocks["overview"]["runs"])}
+    assert 0 < sum(by_name["poisoned"]["memory"]["poisoned"]) < 20
+    assert max(by_name["gmed"]["memory"]["edits"]) > 0
+    assert "poisoned" not in by_name["gmed"]["memory"]
+    assert by_name["joint"]["memory"] is None
+
+
+def test_a_memory_on_disk_is_shown_too(tmp_path: Path) -> None:
+    small = {"benchmark": "synthetic", "backbone": {"width": 8}, "training": {"epochs": 1}}
+    views = []
+    for storage in ("ram", "disk"):
+        run(make_config(small, {"memory": {"size": 20, "storage": storage}}), tmp_path / storage)
+        views.append(detail(Record.read(tmp_path / storage), 1, memory=True)["memory"])
+    assert views[0] == views[1]
+    assert len(views[1]["label"]) == 20
+
+
+def test_the_page_refers_to_nothing_outside(page: str) -> None:
+    assert set(re.findall(r"(?:src|href)=\"([^\"]*)\"", page)) == {"data:,", "#main"}
+    urls = set(re.findall(r"https?://[^\"'\s)]*", re.sub(r"<script type.*?</script>", "", page)))
+    assert urls == {"http://www.w3.org/2000/svg"}  # a name, not an address
+    assert "default-src 'none'" in page
+    assert "unsafe" not in page
+
+
+def test_names_with_html_in_them_stay_text(runs: Path, tmp_path: Path, page: str) -> None:
+    record = Record.read(runs / "er-ace-0")
+    result = json.loads(json.dumps(record.result))
+    result["classes"] = [NASTY] * 6
+    nasty = Record(record.path, NASTY, record.state, record.config, result)
+    write_report([nasty], tmp_path / "x.html", title=NASTY)
+    text = (tmp_path / "x.html").read_text()
+    parsed = Blocks(text)
+    assert parsed.blocks["overview"]["runs"][0]["name"] == NASTY
+    assert parsed.blocks["run-0"]["classes"][0] == NASTY
+    extra = len(Blocks(page).blocks) - len(parsed.blocks)
+    assert parsed.tags.count("script") == Blocks(page).tags.count("script") - extra
+    assert "img" not in parsed.tags
+
+
+def test_the_papers_numbers_stand_beside_ours(runs: Path) -> None:
+    paper = {("synthetic", 20, "er-ace", True): {"faa": 12.5, "ff": 3.0}}
+    rows = overview(read_all([runs])[0], "x", paper)["groups"]
+    assert [row["paper"] for row in rows if row["paper"]] == [{"faa": 12.5, "ff": 3.0}]
+
+
+def test_every_word_that_the_script_explains_has_an_explanation(page: str) -> None:
+    words = re.findall(r"\bterm\(\"[^\"]*\"(?:, \"([^\"]*)\")?\)", page)
+    plain = re.findall(r"\bterm\(\"([^\"]*)\"\)", page) + re.findall(
+        r"explain\(\"([^\"]*)\"\)", page
+    )
+    used = {word for word in [*words, *plain] if word}
+    assert len(used) > 8
+    assert used <= {*TERMS, *METRICS}
+
+
+def test_a_damaged_checkpoint_costs_the_images_alone(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "er-ace-0", tmp_path / "x")
+    for file in (tmp_path / "x/checkpoints").iterdir():
+        file.write_bytes(b"broken")
+    write_report([Record.read(tmp_path / "x")], tmp_path / "x.html")
+    assert Blocks((tmp_path / "x.html").read_text()).blocks["run-0"]["memory"] is None
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot write"):
+        write_report([Record.read(runs / "joint")], tmp_path / "file/x.html")
+
+
+def test_not_finite_numbers_become_gaps(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "er-ace-0", tmp_path / "x")
+    line = {
+        "kind": "step",
+        "step": 99,
+        "task": 2,
+        "terms": {"stream": float("nan")},
+        "readings": {},
+    }
+    with (tmp_path / "x/metrics.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    write_report([Record.read(tmp_path / "x")], tmp_path / "x.html", memory=False)
+    run = Blocks((tmp_path / "x.html").read_text()).blocks["run-0"]
+    assert run["terms"]["stream"]["y"][-1] is None
+    assert run["memory"] is None
+
+
+def test_a_folder_whose_name_is_no_text_is_shown(runs: Path, tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    try:
+        shutil.copytree(runs / "er-ace-0", tmp_path / name)
+    except OSError:
+        pytest.skip("this file system takes names of text alone")
+    record = Record.read(tmp_path / name, name)
+    assert write_report([record], tmp_path / "x.html", memory=False) == []
+    page = Blocks((tmp_path / "x.html").read_text(encoding="utf-8"))
+    assert page.blocks["overview"]["runs"][0]["name"] == name

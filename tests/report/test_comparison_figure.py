@@ -1,0 +1,33 @@
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from liderlab.report.comparison_figure import _accuracy_so_far, draw_comparison
+
+
+def result(matrix: list[list[float | None]]) -> dict[str, Any]:
+    return {
+        setting: {"faa": 70.0, "accuracy_matrix": matrix}
+        for setting in ("class_incremental", "task_incremental")
+    }
+
+
+FORGETS = result([[90.0, None], [60.0, 80.0]])
+JOINT = result([[None, None], [95.0, 97.0]])
+
+
+def test_comparison_is_a_picture(tmp_path: Path) -> None:
+    draw_comparison({"a": [FORGETS, FORGETS], "joint": [JOINT]}, tmp_path / "c.png", "title")
+    with Image.open(tmp_path / "c.png") as picture:
+        assert picture.width > 800
+        colours = picture.getcolors(1 << 20)
+        assert colours is not None
+        assert len(colours) > 50
+
+
+def test_accuracy_so_far_by_hand() -> None:
+    assert _accuracy_so_far(FORGETS) == [90.0, 70.0]
+    first, last = _accuracy_so_far(JOINT)
+    assert first != first
+    assert last == 96.0

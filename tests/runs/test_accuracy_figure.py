@@ -1,0 +1,27 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from liderlab.runs.accuracy_figure import NAME, draw_accuracy_matrix, leave_figure
+from liderlab.runs.folder import FILES
+
+RESULT: dict[str, Any] = {
+    setting: {"faa": 70.0, "accuracy_matrix": [[90.0, None], [60.0, 80.0]]}
+    for setting in ("class_incremental", "task_incremental")
+}
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.pdf"])
+def test_figures_are_drawn(tmp_path: Path, name: str) -> None:
+    draw_accuracy_matrix(RESULT, tmp_path / name)
+    assert (tmp_path / name).stat().st_size > 3000
+
+
+def test_a_folder_gets_it_once(tmp_path: Path) -> None:
+    assert NAME in FILES  # --force removes it with the rest
+    leave_figure(RESULT, tmp_path)
+    assert (tmp_path / NAME).stat().st_size > 3000
+    (tmp_path / NAME).write_bytes(b"kept")
+    leave_figure(RESULT, tmp_path)
+    assert (tmp_path / NAME).read_bytes() == b"kept"

@@ -1,0 +1,306 @@
+"""Runs whose files were lost, cut or edited: one sentence, and never another run's network."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from liderlab.errors import UserError
+from liderlab.config.schema import make_config
+from liderlab.runs.folder import RunFolder
+from liderlab.paper.ledger.collection import _weights
+from liderlab.runs.pretrain import export_weights
+from liderlab.runs.execute import run
+from liderlab.runs.resume_proof import compare
+
+SMALL = {
+    "benchmark": "synthetic",
+    "backbone": {"width": 8},
+    "memory": {"size": 12},
+    "training": {"epochs": 1},
+    "log_every": 1,
+    "threads": 1,
+}
+Damage = Callable[[RunFolder], None]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    path = tmp_path_factory.mktemp("runs") / "x"
+    run(make_config(SMALL), path)
+    return RunFolder(path)
+
+
+@pytest.fixture
+def folder(whole: RunFolder, tmp_path: Path) -> RunFolder:
+    """A copy to be damaged, and an image to be recognised."""
+    shutil.copytree(whole.path, tmp_path / "x")
+    Image.new("RGB", (8, 8)).save(tmp_path / "i.png")
+    return RunFolder(tmp_path / "x")
+
+
+def edited(folder: RunFolder, **changes: Any) -> None:
+    """result.json with these values; None removes one."""
+    file = folder.path / "result.json"
+    result = json.loads(file.read_text()) | changes
+    file.write_text(json.dumps({k: v for k, v in result.items() if v is not None}))
+
+
+def widened(folder: RunFolder) -> None:
+    file = folder.path / "config.yaml"
+    text = file.read_text()
+    assert "width: 8" in text
+    file.write_text(text.replace("width: 8", "width: 16"))
+
+
+def lose_last(folder: RunFolder) -> None:
+    folder.checkpoints.files()[0].unlink()
+
+
+def lose_last_of_an_old_version(folder: RunFolder) -> None:
+    lose_last(folder)
+    edited(folder, steps=None)
+
+
+def break_last(folder: RunFolder) -> None:
+    folder.checkpoints.files()[0].write_bytes(b"broken")
+
+
+def break_last_of_an_old_version(folder: RunFolder) -> None:
+    break_last(folder)
+    edited(folder, steps=None)
+    (folder.path / "metrics.jsonl").unlink()
+
+
+def one_sentence(answer: tuple[int, str, str], says: str) -> bool:
+    code, out, err = answer
+    return (code, out, err.count("\n")) == (2, "", 1) and says in err and "--force" not in err
+
+
+@pytest.mark.parametrize(
+    "damage", [lose_last, lose_last_of_an_old_version, break_last, break_last_of_an_old_version]
+)
+def test_a_finished_run_has_its_last_network_or_none(
+    lider: Any, folder: RunFolder, tmp_path: Path, damage: Damage
+) -> None:
+    damage(folder)
+    asked = ["predict x i.png", "export x", "analyze hessian x --scale smoke"]
+    for words in asked:
+        assert one_sentence(lider(*words.split()), "last checkpoint"), words
+    with pytest.raises(UserError, match="last checkpoint"):
+        export_weights(folder.path, tmp_path / "w.pt")
+    with pytest.raises(UserError, match="last checkpoint"):
+        _weights(folder)
+    answer = lider("run", "--benchmark", "synthetic", "--pretrained", "x", "--out", "y")
+    assert answer[0] == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["i.png", "x"]
+    assert lider("show", "x")[0] == 0
+
+
+def test_runs_of_earlier_versions_still_have_theirs(lider: Any, folder: RunFolder) -> None:
+    """Whose steps only the log tells, or nothing at all."""
+    expected = lider("predict", "x", "i.png")
+    edited(folder, steps=None)
+    assert lider("predict", "x", "i.png") == expected
+    (folder.path / "metrics.jsonl").unlink()
+    assert lider("predict", "x", "i.png") == expected
+    assert expected[0] == 0
+
+
+def unfinished(folder: RunFolder) -> list[int]:
+    """As if it had not ended; how long its log was at its two checkpoints, the newest first."""
+    (folder.path / "result.json").unlink()
+    return [folder.checkpoints.read(file)["logged"] for file in folder.checkpoints.files()]
+
+
+def test_a_log_that_lost_its_end_costs_only_time(whole: RunFolder, folder: RunFolder) -> None:
+    newest, before = unfinished(folder)
+    log = folder.path / "metrics.jsonl"
+    log.write_bytes(log.read_bytes()[: newest - 3])
+    assert before < newest - 3
+    run(make_config(SMALL), folder.path, existing="resume")
+    assert compare(whole, folder) == []
+
+
+def test_a_log_that_is_gone_is_not_made_up(lider: Any, folder: RunFolder) -> None:
+    unfinished(folder)
+    (folder.path / "metrics.jsonl").write_bytes(b"")
+    code, _, err = lider("resume", "x")
+    assert (code, "no checkpoint" in err, "Traceback" in err) == (2, True, False)
+    assert (folder.path / "metrics.jsonl").read_bytes() == b""
+    assert len(folder.checkpoints.files()) == 2
+
+
+def test_the_log_is_on_the_disk_before_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happened: list[str] = []
+    monkeypatch.setattr("os.fsync", lambda handle: happened.append("sync"))
+    write = RunFolder(tmp_path).checkpoints.__class__.write
+
+    def told(checkpoints: Any, state: Any) -> None:
+        happened.append("checkpoint")
+        write(checkpoints, state)
+
+    monkeypatch.setattr("liderlab.runs.checkpoints.Checkpoints.write", told)
+    run(make_config(SMALL), tmp_path / "y")
+    places = [i for i, what in enumerate(happened) if what == "checkpoint"]
+    # two syncs of a file and its folder by whatever was written before; the log's is a third one
+    assert len(places) == 3
+    for place, start in zip(places, [2, *(place + 3 for place in places)], strict=False):
+        assert happened[start:place] == ["sync"]
+
+
+def test_a_checkpoint_that_could_not_be_used_makes_room_for_whole_ones(folder: RunFolder) -> None:
+    newest, before = folder.checkpoints.files()
+    newest.write_bytes(b"broken")
+    state = folder.checkpoints.read(before)
+    folder.checkpoints.write(state | {"steps": state["steps"] + 1})
+    assert newest not in folder.checkpoints.files()
+    assert before in folder.checkpoints.files()
+
+
+def test_strangers_among_the_checkpoints_are_left_alone(lider: Any, folder: RunFolder) -> None:
+    unfinished(folder)
+    stray = folder.path / "checkpoints/step-abc.pt"
+    stray.touch()
+    assert lider("resume", "x")[0] == 0
+    assert stray.exists()
+
+
+LOOKING = ("show x", "predict x i.png", "export x", "analyze hessian x --scale smoke")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder.path / "result.json").write_text('{"config": {}}'),
+        lambda folder: edited(folder, classes=None),
+        lambda folder: edited(folder, class_incremental=None),
+        lambda folder: edited(folder, image_shape=[8, 8]),
+        lambda folder: edited(folder, data={}),
+    ],
+    ids=["no values", "no classes", "no accuracy", "two sides", "no fingerprint"],
+)
+def test_an_incomplete_result_is_one_sentence_and_resuming_mends_it(
+    lider: Any, folder: RunFolder, damage: Damage
+) -> None:
+    before = folder.result()
+    damage(folder)
+    for words in LOOKING:
+        assert one_sentence(lider(*words.split()), "result.json is damaged"), words
+    assert lider("resume", "x")[0] == 0
+    assert folder.result()["class_incremental"] == before["class_incremental"]
+
+
+@pytest.mark.parametrize("matrix", [[], [[1.0], [2.0], [3.0]], [[1.0] * 3] * 2])
+def test_a_matrix_has_a_row_and_a_column_for_every_task(
+    lider: Any, folder: RunFolder, matrix: list[list[float]]
+) -> None:
+    accuracy = folder.result()["class_incremental"]
+    edited(folder, class_incremental=accuracy | {"accuracy_matrix": matrix})
+    assert one_sentence(lider("show", "x"), "result.json is damaged")
+
+
+def test_an_image_has_pixels(folder: RunFolder) -> None:
+    edited(folder, image_shape=[3, 0, 8])
+    with pytest.raises(UserError, match=r"result\.json is damaged"):
+        folder.result()
+
+
+def test_a_normalisation_of_other_channels_is_one_sentence(lider: Any, folder: RunFolder) -> None:
+    edited(folder, normalisation={"mean": [0.5, 0.5], "std": [0.2, 0.2]})
+    for words in ("predict x i.png", "export x"):
+        assert one_sentence(lider(*words.split()), "x is damaged"), words
+
+
+def test_a_run_that_took_no_time_is_shown(lider: Any, folder: RunFolder) -> None:
+    edited(folder, seconds=0.0, seconds_evaluating=[0.1])
+    assert lider("show", "x")[0] == 0
+
+
+def test_a_damaged_result_that_no_checkpoint_gives_again_is_kept(
+    lider: Any, folder: RunFolder
+) -> None:
+    folder.checkpoints.clear()
+    file = folder.path / "result.json"
+    file.write_text('{"of": "another version"}')
+    assert one_sentence(lider("resume", "x"), "result.json is damaged: run it again")
+    assert file.read_text() == '{"of": "another version"}'
+
+
+def test_a_null_is_no_accuracy(lider: Any, folder: RunFolder) -> None:
+    file = folder.path / "result.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"class_incremental": None}))
+    assert one_sentence(lider("show", "x"), "damaged")
+
+
+def test_a_configuration_that_does_not_fit_is_one_sentence(lider: Any, folder: RunFolder) -> None:
+    widened(folder)
+    for words in ("predict x i.png", "export x", "analyze hessian x --scale smoke"):
+        assert one_sentence(lider(*words.split()), "x is damaged"), words
+    with pytest.raises(UserError, match="is damaged"):
+        export_weights(folder.path, folder.path / "w.pt")
+    unfinished(folder)
+    code, _, err = lider("resume", "x")
+    assert (code, "x is damaged" in err) == (2, True)
+
+
+NO_VALUES = {
+    "whole number": "!!int abc",
+    "truth": "!!bool maybe",
+    "time": "!!timestamp now",
+    "long": "3" * 5000,
+    "long in hexadecimal": f"0x{'f' * 5000}",
+    "deep": "[" * 1200,
+}
+
+
+@pytest.mark.parametrize("value", NO_VALUES.values(), ids=NO_VALUES.keys())
+def test_values_that_are_none(lider: Any, tmp_path: Path, value: str) -> None:
+    answer = lider("run", "--benchmark", "synthetic", "--out", "y", "--set", f"seed={value}")
+    assert one_sentence(answer, "cannot read the value of")
+    assert len(answer[2]) < 200
+    (tmp_path / "c.yaml").write_text(f"seed: {value}\n")
+    assert one_sentence(lider("run", "--config", "c.yaml", "--out", "y"), "is not valid YAML")
+    assert [path.name for path in tmp_path.iterdir()] == ["c.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("--lr 1e39", "training.lr: expected at most 1e38"),
+        ("--set training.weight_decay=1e300", "training.weight_decay: expected at most 1e38"),
+        ("--method gdumb --set method.lr_max=1e300", "lr_max > 0 and ≤ 1e+38"),
+        ("--method gdumb --set method.weight_decay=1e300", "weight_decay ≥ 0 and ≤ 1e+38"),
+        ("--pretrained words.txt", "it is damaged or no checkpoint"),
+    ],
+)
+def test_what_cannot_be_computed_with_leaves_nothing(
+    lider: Any, tmp_path: Path, options: str, says: str
+) -> None:
+    (tmp_path / "words.txt").write_text("root:x:0:0:root:/root:/bin/bash\n")
+    answer = lider("run", "--benchmark", "synthetic", "--out", "y", *options.split())
+    assert one_sentence(answer, says)
+    assert not (tmp_path / "y").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("import-mammoth --model --dataset seq-cifar100", "--model NAME"),
+        ("import-mammoth --model er --dataset", "--dataset NAME"),
+        ("ledger --records records", "a.json is no record"),
+        ("study toy --threads 0", "--threads"),
+        ("study toy --threads 1025", "--threads"),
+        ("bench herding --quick --threads 99999999999999", "--threads"),
+    ],
+)
+def test_odd_commands(lider: Any, tmp_path: Path, words: str, says: str) -> None:
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records/a.json").write_bytes(b"\xff\xfe\x00")
+    assert one_sentence(lider(*words.split()), says)

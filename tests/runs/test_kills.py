@@ -1,0 +1,72 @@
+"""SIGKILL, for real, as users can do it themselves with `lider verify-resume`."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from liderlab.config.compatibility import why_not
+from liderlab.runs.resume_proof import unequal
+from liderlab.methods import METHODS
+
+SMALL = ["--benchmark", "synthetic", "--width", "8", "--threads", "1", "--epochs", "4"]
+QUICK = {"gdumb": ["--set", "method.fit_epochs=8"]}
+
+
+def verify(method: str, *arguments: str, kills: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "liderlab.cli", "verify-resume", "--kills", str(kills)]
+    options = [*SMALL, "--method", method, *QUICK.get(method, []), *arguments]
+    return subprocess.run([*command, *options], capture_output=True, text=True)
+
+
+def test_a_handful_of_kills() -> None:
+    done = verify("er-ace", "--lider", kills=3)
+    assert done.returncode == 0, done.stderr
+    assert "3 kills" in done.stdout
+    assert "nothing differs" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lider", [[], ["--lider"]], ids=["plain", "lider"])
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_survives(method: str, lider: list[str]) -> None:
+    if lider and why_not(method, "lider", {}):
+        lider = [*lider, "--lider-on", "stream"]
+    done = verify(method, *lider, kills=11)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "11 kills" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["er", "gmed", "x-der-rpc", "icarl", "gdumb"])
+def test_a_memory_on_disk_survives(method: str) -> None:
+    done = verify(method, "--memory-storage", "disk", kills=11)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "11 kills" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "how",
+    [["--precision", "bfloat16"], ["--precision", "float16"], ["--set", "compile=aot_eager"]],
+    ids=["bfloat16", "float16", "compiled"],
+)
+def test_other_passes_survive(how: list[str]) -> None:
+    done = verify("er-ace", "--lider", *how, kills=3)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_bad_options_are_one_sentence() -> None:
+    done = verify("er_ace", kills=1)
+    assert done.returncode == 2
+    assert "did you mean 'er-ace'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_what_counts_as_a_difference() -> None:
+    """An empty column, as a method without memory has it, comes back with other strides."""
+    empty = torch.empty_strided((0,), (0,), dtype=torch.int64)
+    assert unequal({"y": empty}, {"y": torch.zeros(0, dtype=torch.int64)}, "memory") == []
+    assert unequal({"y": empty}, {"y": torch.zeros(0)}, "memory") == ["memory.y"]
+    assert unequal(torch.zeros(2), -torch.zeros(2), "x") == ["x"]  # to the bit

@@ -1,0 +1,73 @@
+"""Folders that people name: what `~` stands for, and names that cannot be written down."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from liderlab.cli.completion import run_folders
+from liderlab.config.schema import make_config
+from liderlab.config.weight_names import wherever_we_are
+from liderlab.errors import UserError
+from liderlab.runs.weights import weights_file
+from liderlab.streams.datasets.image_folder import folder
+from liderlab.streams.storage.location import absolute, data_folder
+from liderlab.streams.storage.preparation import prepare
+
+NOBODY = "~nobody-of-that-name/x"
+NO_TEXT = os.fsdecode(b"caf\xe9")
+
+
+def test_a_tilde_is_ones_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert absolute("~/x") == tmp_path / "x"
+    assert wherever_we_are("~/w.pt") == str(tmp_path / "w.pt")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        data_folder,
+        wherever_we_are,
+        lambda path: make_config({"benchmark": f"folder:{path}"}),
+        lambda path: folder(path=path),
+        lambda path: weights_file(path, "resnet18"),
+        lambda path: prepare("cifar100", source=path),
+    ],
+    ids=["data", "weights", "benchmark", "own folder", "weights file", "prepare"],
+)
+def test_the_home_of_nobody_is_one_sentence(use: Callable[[str], object]) -> None:
+    with pytest.raises(UserError, match="nobody knows that home folder"):
+        use(NOBODY)
+
+
+def test_the_home_of_nobody_completes_to_nothing() -> None:
+    assert run_folders(NOBODY) == []
+
+
+def test_a_data_folder_is_text() -> None:
+    with pytest.raises(UserError, match=r"caf\\udce9' is not UTF-8"):
+        data_folder(f"/{NO_TEXT}")
+
+
+def test_a_folder_and_its_classes_are_text_but_images_may_be_called_anything(
+    publish: SimpleNamespace, tmp_path: Path
+) -> None:
+    root = tmp_path / "own"
+    for name in ("cat/0", "cat/1", "dog/0", "dog/1"):
+        publish.picture(root / f"{name}.png", 90)
+    try:
+        (root / "dog/1.png").rename(root / "dog" / f"{NO_TEXT}.png")
+    except OSError:
+        pytest.skip("this file system takes names of text alone")
+    assert folder(2, path=str(root), size=8).names == ["cat", "dog"]
+    (root / "dog").rename(root / NO_TEXT)
+    with pytest.raises(UserError, match=r"own/caf\\udce9' is not UTF-8"):
+        folder(2, path=str(root))
+    root.rename(tmp_path / NO_TEXT)
+    with pytest.raises(UserError, match="is not UTF-8"):
+        folder(2, path=str(tmp_path / NO_TEXT))

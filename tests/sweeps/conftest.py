@@ -1,0 +1,110 @@
+"""Sweeps as a user starts them, in folders of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from liderlab.config.schema import make_config
+from liderlab.runs.planned_run import Plan
+from liderlab.sweeps.engine import Ended
+from liderlab.sweeps.worker import Job, execute
+
+TINY = {"benchmark": "synthetic", "backbone": {"width": 8}, "training": {"epochs": 1}}
+PATIENCE = 240  # seconds: the machine may be busy, and nothing here depends on how busy
+
+
+class Here:
+    """An engine without processes: a run has ended when it has started."""
+
+    def __init__(self) -> None:
+        self._ended: list[Ended] = []
+
+    def start(self, waiting: Sequence[Plan]) -> list[Plan]:
+        self._ended += [Ended(plan, execute(Job.of(plan))) for plan in waiting]
+        return list(waiting)
+
+    def ended(self, seconds: float) -> list[Ended]:
+        gone, self._ended = self._ended, []
+        return gone
+
+    def cancel(self, plan: Plan) -> None:
+        """It has ended already."""
+
+    def close(self) -> None:
+        """Nothing is left."""
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run in this process what they would start others for."""
+    monkeypatch.setattr("liderlab.sweeps.engine_choice.make_engine", lambda *arguments: Here())
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Callable[..., Plan]:
+    """A tiny run to be: plan("a", seed=1)."""
+
+    def make(name: str, **fields: Any) -> Plan:
+        config = make_config(TINY, {"method": "er", "threads": 1}, fields)
+        return Plan(name, config, tmp_path / "runs" / name)
+
+    return make
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Any:
+    """Starts `lider …` in tmp_path; whatever is left at the end is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "liderlab.cli", *arguments],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "COLUMNS": "80", **environment},
+        )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., str]:
+    """Writes a YAML file, returns its name."""
+
+    def make(name: str, tree: Any) -> str:
+        (tmp_path / name).write_text(yaml.safe_dump(tree))
+        return name
+
+    return make
+
+
+def wait_until(condition: Callable[[], Any], what: str) -> Any:
+    deadline = time.monotonic() + PATIENCE
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"waited too long for {what}"
+        time.sleep(0.02)
+    return value
+
+
+@pytest.fixture(name="wait_until")
+def wait_until_fixture() -> Callable[[Callable[[], Any], str], Any]:
+    return wait_until

@@ -1,0 +1,97 @@
+"""The scheduler's rules, on an engine that does as it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+import liderlab.sweeps.scheduler as schedule
+from liderlab.runs.folder import RunFolder
+from liderlab.runs.planned_run import Plan
+from liderlab.sweeps.engine import Ended
+from liderlab.sweeps.failure_file import read_failure, write_failure
+from liderlab.sweeps.scheduler import Scheduler, run_all
+
+
+class Script:
+    """Ends every run as scripted, one at a time; "done" leaves a result."""
+
+    def __init__(self, **endings: list[str | None]) -> None:
+        self.endings, self.started, self.cancelled = endings, [], []
+        self.running: list[Plan] = []
+        self.closed = False
+
+    def start(self, waiting: Sequence[Plan]) -> list[Plan]:
+        if self.running:
+            return []
+        self.running = [waiting[0]]
+        self.started.append(waiting[0].name)
+        return [waiting[0]]
+
+    def ended(self, seconds: float) -> list[Ended]:
+        if not self.running:
+            return []
+        plan = self.running.pop()
+        ending = self.endings[plan.name].pop(0)
+        plan.folder.mkdir(parents=True, exist_ok=True)
+        if ending == "done":
+            RunFolder(plan.folder).write_result({})
+        if ending == "failed":
+            write_failure(plan.folder, "no luck", ValueError("no luck"))
+        return [Ended(plan, ending, "struck by lightning")]
+
+    def cancel(self, plan: Plan) -> None:
+        self.cancelled.append(plan.name)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_the_dead_are_replaced_and_the_failed_are_not(plan, monkeypatch) -> None:
+    monkeypatch.setattr(schedule, "BUSY", 0.0)
+    engine = Script(a=[None, None, "done"], b=["failed"], c=[None] * 3, d=["busy", "done"])
+    plans = [plan(name) for name in "abcd"]
+    outcomes = run_all(plans, engine=engine)
+    assert [outcome.state for outcome in outcomes] == ["done", "failed", "failed", "done"]
+    assert sorted(engine.started) == list("aaabcccdd")
+    assert outcomes[1].error == "no luck"
+    assert "3 times: struck by lightning" in (outcomes[2].error or "")
+    assert read_failure(plans[2].folder) == outcomes[2].error
+    assert engine.closed
+
+
+def test_what_ended_is_skipped_and_the_failed_retried_on_demand(plan, monkeypatch) -> None:
+    monkeypatch.setattr(RunFolder, "intact", RunFolder.finished)  # a script's results are empty
+    plans = [plan(name) for name in "ab"]
+    run_all(plans, engine=Script(a=["done"], b=["failed"]))
+    again = Script()
+    outcomes = run_all(plans, engine=again)
+    assert [outcome.state for outcome in outcomes] == ["done", "failed"]
+    assert again.started == []
+    retry = Script(b=["done"])
+    assert [o.state for o in run_all(plans, engine=retry, retry_failed=True)] == ["done", "done"]
+    assert retry.started == ["b"]
+    assert read_failure(plans[1].folder) is None
+
+
+def test_a_stopped_scheduler_starts_nothing_more(plan) -> None:
+    engine = Script(a=[None])
+    scheduler = Scheduler(engine)
+    for name in "ab":
+        scheduler.add(plan(name))
+    engine.ended = lambda seconds: []  # type: ignore[method-assign]
+    scheduler.tick()
+    scheduler.stop()
+    assert engine.cancelled == ["a"]
+    del engine.ended
+    assert [(o.plan.name, o.state) for o in scheduler.tick()] == [("a", "stopped")]
+    assert scheduler.unfinished == 0
+    assert engine.started == ["a"]
+
+
+def test_the_engine_is_closed_whatever_happens(plan) -> None:
+    engine = Script()  # has no ending for it
+    with pytest.raises(KeyError):
+        run_all([plan("a")], engine=engine)
+    assert engine.closed
