@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from liderlab.errors import UserError
 from liderlab.config.schema import make_config
-from liderlab.runs.folder import RunFolder
+from liderlab.errors import UserError
 from liderlab.paper.ledger.collection import _weights
-from liderlab.runs.pretrain import export_weights
 from liderlab.runs.execute import run
+from liderlab.runs.folder import RunFolder
+from liderlab.runs.pretrain import export_weights
 from liderlab.runs.resume_proof import compare
 
 SMALL = {

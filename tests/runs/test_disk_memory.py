@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from liderlab.config.schema import RunConfig, make_config
 from liderlab.errors import UserError
 from liderlab.runs.build import Run
-from liderlab.config.schema import RunConfig, make_config
-from liderlab.runs.folder import RunFolder
 from liderlab.runs.execute import run
+from liderlab.runs.folder import RunFolder
 from liderlab.runs.resume_proof import compare
 from liderlab.training.loop import Event, StepDone
 

@@ -10,14 +10,14 @@ import torch
 from PIL import Image
 
 import liderlab
-from liderlab.errors import UserError
 from liderlab.config.schema import RunConfig, make_config
+from liderlab.config.yaml_values import read_yaml
+from liderlab.errors import UserError
+from liderlab.runs.execute import run
 from liderlab.runs.folder import RunFolder
 from liderlab.runs.load import load
-from liderlab.runs.execute import run
-from liderlab.runs.resume_proof import NOT_COMPARED
 from liderlab.runs.provenance import processor
-from liderlab.config.yaml_values import read_yaml
+from liderlab.runs.resume_proof import NOT_COMPARED
 
 SMALL = {
     "benchmark": "synthetic",

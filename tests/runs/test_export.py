@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import liderlab
-from liderlab.errors import UserError
 from liderlab.config.schema import make_config
+from liderlab.errors import UserError
 from liderlab.runs.export import export
 
 METHODS = ("er-ace", "icarl", "x-der-rpc")

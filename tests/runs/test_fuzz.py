@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from liderlab.cli import main
-from liderlab.errors import UserError
-from liderlab.runs.build import completed
 from liderlab.config.schema import RunConfig, make_config
-from liderlab.runs.folder import RunFolder
 from liderlab.config.yaml_values import parse_assignment, read_yaml
+from liderlab.errors import UserError
 from liderlab.methods import METHODS
 from liderlab.regularizers import REGULARIZERS
+from liderlab.runs.build import completed
+from liderlab.runs.folder import RunFolder
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))

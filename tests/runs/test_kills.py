@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from liderlab.config.compatibility import why_not
-from liderlab.runs.resume_proof import unequal
 from liderlab.methods import METHODS
+from liderlab.runs.resume_proof import unequal
 
 SMALL = ["--benchmark", "synthetic", "--width", "8", "--threads", "1", "--epochs", "4"]
 QUICK = {"gdumb": ["--set", "method.fit_epochs=8"]}

@@ -9,8 +9,8 @@ import pytest
 
 import liderlab
 from liderlab import Images, add_benchmark, run
-from liderlab.errors import UserError
 from liderlab.config.schema import RunConfig, make_config
+from liderlab.errors import UserError
 from liderlab.runs.folder import RunFolder
 from liderlab.streams import BENCHMARKS
 

@@ -10,15 +10,14 @@ import pytest
 import torch
 
 from liderlab.backbones.pretrained import read_weights
-from liderlab.errors import RunFailed, UserError
-from liderlab.runs.build import build, completed
 from liderlab.config.schema import make_config
+from liderlab.config.weight_names import kept_weights
+from liderlab.errors import RunFailed, Stopped, UserError
+from liderlab.runs.build import build, completed
+from liderlab.runs.execute import run
 from liderlab.runs.folder import RunFolder
-from liderlab.errors import Stopped
 from liderlab.runs.load import load
 from liderlab.runs.pretrain import export_weights, name_of, pretraining
-from liderlab.runs.execute import run
-from liderlab.config.weight_names import kept_weights
 from liderlab.runs.weights import hint, weights_file, weights_in
 
 Lider = Callable[..., tuple[int, str, str]]

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from liderlab import BENCHMARKS, Images, add_benchmark, split
+from liderlab.config.schema import RunConfig, make_config
 from liderlab.errors import UserError
 from liderlab.runs.build import Run
-from liderlab.config.schema import RunConfig, make_config
-from liderlab.runs.folder import RunFolder
 from liderlab.runs.execute import run
+from liderlab.runs.folder import RunFolder
 from liderlab.streams.augmentation import Augment
 from liderlab.streams.fingerprint import fingerprint
 from liderlab.training.loop import Event

@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 import torch
 
-from liderlab.errors import RunFailed, UserError
-from liderlab.runs.build import Run
 from liderlab.config.schema import RunConfig, make_config
-from liderlab.runs.folder import RunFolder
-from liderlab.errors import Stopped
-from liderlab.runs.execute import run
-from liderlab.runs.resume_proof import compare, unequal
+from liderlab.errors import RunFailed, Stopped, UserError
 from liderlab.report.terminal.tables import remarks
+from liderlab.runs.build import Run
+from liderlab.runs.execute import run
+from liderlab.runs.folder import RunFolder
+from liderlab.runs.resume_proof import compare, unequal
 from liderlab.training.loop import Event, StepDone
 
 SMALL = {

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from liderlab.runs import resume_proof
 from liderlab.config.schema import make_config
+from liderlab.runs import resume_proof
 from liderlab.runs.execute import run
 
 

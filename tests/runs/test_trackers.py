@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from liderlab.errors import UserError
+from liderlab.registry import Entry
 from liderlab.runs.folder import RunFolder
 from liderlab.runs.trackers import TRACKERS, Trackers, check_installed
-from liderlab.registry import Entry
 
 CONFIG = {"method": {"name": "er"}, "seed": 0}
 STEPS = [

@@ -12,8 +12,15 @@ from typing import Any, TypeVar
 import torch
 
 from ..backbones import BACKBONES
-from ..backbones.third_party import as_backbone
 from ..backbones.network import Network, in_fast_layout
+from ..backbones.third_party import as_backbone
+from ..config.compatibility import check
+from ..config.options import complete
+from ..config.scale import shrink
+from ..config.schema import DEVICES, RunConfig, make_config, merge
+from ..distributed.batchnorm import share_batch_norm
+from ..distributed.placement import local_ranks
+from ..distributed.team import Team
 from ..errors import UserError
 from ..memory import POLICIES, Memory
 from ..memory.poison import Poison
@@ -24,21 +31,13 @@ from ..regularizers import REGULARIZERS
 from ..regularizers.base import Regularizer
 from ..streams import BENCHMARKS
 from ..streams.splitting import SplitStream, on_device, shuffled_order
+from ..streams.subsets import hold_out, thin
 from ..training.loop import Loop
 from ..training.precision import check_precision
 from ..training.randomness import Generators, derive
-from ..distributed.batchnorm import share_batch_norm
-from ..distributed.team import Team
 from ..types import MultiStep, Recipe
-from ..config.compatibility import check
-from ..config.schema import DEVICES, RunConfig, make_config, merge
-from ..streams.subsets import hold_out
-from ..config.options import complete
-from .provenance import Origin, origin_of
-from ..distributed.placement import local_ranks
-from ..config.scale import shrink
 from .out_of_memory import memory_for
-from ..streams.subsets import thin
+from .provenance import Origin, origin_of
 from .weights import load_pretrained
 
 T = TypeVar("T")

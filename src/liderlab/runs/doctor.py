@@ -127,8 +127,8 @@ def _self_test() -> Finding:
     """Train, save, load: er-ace with LiDER on the small synthetic benchmark."""
     from ..config.schema import make_config
     from ..errors import Stopped
-    from .load import load
     from .execute import run
+    from .load import load
 
     started = time.monotonic()
     try:

@@ -15,19 +15,7 @@ from typing import IO, Any, Literal
 
 import torch
 
-from ..errors import RunFailed, UserError
-from ..memory.disk_rows import stored_bytes
-from ..training.learner import NotFinite
-from ..training.loop import Event, TaskDone
-from ..distributed.team import OutOfStep, RankLost, Team
-from ..types import State
-from .build import Run, build, completed
 from ..config.schema import Interval, RunConfig
-from .folder import DamagedResult, RunFolder
-from ..errors import Stopped
-from .interruption import stop_requests
-from .provenance import check_origin
-from ..distributed.placement import Place, find_place
 from ..distributed.launch import (
     Finished,
     Helpers,
@@ -39,9 +27,20 @@ from ..distributed.launch import (
     ready,
     settle_device,
 )
+from ..distributed.placement import Place, find_place
+from ..distributed.team import OutOfStep, RankLost, Team
+from ..errors import RunFailed, Stopped, UserError
+from ..memory.disk_rows import stored_bytes
+from ..training.learner import NotFinite
+from ..training.loop import Event, TaskDone
+from ..types import State
+from .build import Run, build, completed
+from .folder import DamagedResult, RunFolder
+from .interruption import stop_requests
 from .out_of_memory import asked_for
-from .trackers import Trackers, check_installed
+from .provenance import check_origin
 from .result import metrics_line, result_of
+from .trackers import Trackers, check_installed
 
 Listener = Callable[[Run, Event], None]
 TELL_EVERY = 1.0  # seconds between two words of how far it is

@@ -22,15 +22,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from ..errors import UserError
-from .checkpoints import Checkpoints, Damaged, pack, steps_of, unpack
-from ..config.schema import RunConfig, stored_config
 from ..config.differences import differences
 from ..config.differences import flat as flat
-from ..files import write_atomically
-from .result_schema import check_result
-from .out_of_memory import asked_for
+from ..config.schema import RunConfig, stored_config
 from ..config.yaml_values import read_yaml
+from ..errors import UserError
+from ..files import write_atomically
+from .checkpoints import Checkpoints, Damaged, pack, steps_of, unpack
+from .out_of_memory import asked_for
+from .result_schema import check_result
 
 if TYPE_CHECKING:
     from ..types import State

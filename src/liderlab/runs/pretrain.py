@@ -11,15 +11,15 @@ from typing import Any
 
 import torch
 
-from ..backbones.third_party import Foreign
 from ..backbones.pretrained import Weights, read_weights
-from ..errors import UserError
-from .build import build_network, completed
+from ..backbones.third_party import Foreign
 from ..config.schema import BenchmarkSection, RunConfig, make_config
-from ..files import write_atomically
-from .folder import RunFolder, flat
 from ..config.weight_names import IMAGENET
 from ..config.yaml_values import Tree
+from ..errors import UserError
+from ..files import write_atomically
+from .build import build_network, completed
+from .folder import RunFolder, flat
 
 RECIPE: Tree = {
     "benchmark": {"name": "split-tinyimagenet", "tasks": 1, "size": 32},

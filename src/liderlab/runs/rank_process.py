@@ -29,10 +29,10 @@ def main() -> None:
     parent = job["parent"]
     threading.Thread(target=_watch, args=(parent, rank, job["out"]), daemon=True).start()
 
-    from ..errors import RunFailed, UserError
-    from ..distributed.team import RankLost
     from ..config.schema import make_config
     from ..distributed.launch import Quiet
+    from ..distributed.team import RankLost
+    from ..errors import RunFailed, UserError
     from .execute import help_out
 
     try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..distributed.launch import described
 from ..training.loop import Event, Loop, TaskDone
 from .build import Run
-from ..distributed.launch import described
 from .provenance import versions
 
 
@@ -69,7 +69,11 @@ def result_of(work: Run, seconds: float, cpu: float | None) -> dict[str, Any]:
         "normalisation": {"mean": stream.transform.mean, "std": stream.transform.std},
         "resolved": resolved(work),
         **work.origin,
-        **({"parallel": described(work.loop.team, work.config.strategy)} if work.loop.team.size > 1 else {}),
+        **(
+            {"parallel": described(work.loop.team, work.config.strategy)}
+            if work.loop.team.size > 1
+            else {}
+        ),
         "versions": versions(),
         "steps": work.loop.steps,
         "skipped_steps": work.loop.skipped,

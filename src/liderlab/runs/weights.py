@@ -9,12 +9,12 @@ from pathlib import Path
 from torch import nn
 
 from ..backbones.pretrained import Weights, imagenet_file, load_weights, read_weights
+from ..config.weight_names import IMAGENET, is_file_name, kept_weights
 from ..errors import UserError
 from ..streams import BENCHMARKS
 from ..streams.storage.location import expanded
 from .checkpoints import MAGIC, Damaged, unpack
 from .folder import RunFolder
-from ..config.weight_names import IMAGENET, is_file_name, kept_weights
 
 
 def load_pretrained(backbone: nn.Module, pretrained: str, name: str) -> dict[str, str]:

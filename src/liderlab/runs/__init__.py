@@ -1,0 +1,1 @@
+"""Runs: built from a configuration, executed in a folder, resumed, loaded and exported."""
