@@ -18,20 +18,22 @@ from pathlib import Path
 
 from liderlab.config.schema import make_config
 from liderlab.runs.folder import RunFolder
-from liderlab.runs.planned_run import Plan
+from liderlab.runs.planned_run import PlannedRun
 from liderlab.sweeps.engine_choice import make_engine
 from liderlab.sweeps.scheduler import run_all
 
 
-def plans(count: int, epochs: int, folder: Path) -> list[Plan]:
+def plans(count: int, epochs: int, folder: Path) -> list[PlannedRun]:
     fields = {"benchmark": "synthetic", "method": "er-ace", "training": {"epochs": epochs}}
     return [
-        Plan(str(seed), make_config(fields, {"seed": seed, "threads": 1}), folder / str(seed))
+        PlannedRun(str(seed), make_config(fields, {"seed": seed, "threads": 1}), folder / str(seed))
         for seed in range(count)
     ]
 
 
-def measure(engine: str, workers: int, work: Sequence[Plan], folder: Path) -> dict[str, object]:
+def measure(
+    engine: str, workers: int, work: Sequence[PlannedRun], folder: Path
+) -> dict[str, object]:
     slurm = ["cluster=local"] if engine == "slurm" else None
     began = time.time()
     outcomes = run_all(work, engine=make_engine(engine, workers, None, slurm, folder))

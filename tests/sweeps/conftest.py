@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from liderlab.config.schema import make_config
-from liderlab.runs.planned_run import Plan
+from liderlab.runs.planned_run import PlannedRun
 from liderlab.sweeps.engine import Ended
 from liderlab.sweeps.worker import Job, execute
 
@@ -28,7 +28,7 @@ class Here:
     def __init__(self) -> None:
         self._ended: list[Ended] = []
 
-    def start(self, waiting: Sequence[Plan]) -> list[Plan]:
+    def start(self, waiting: Sequence[PlannedRun]) -> list[PlannedRun]:
         self._ended += [Ended(plan, execute(Job.of(plan))) for plan in waiting]
         return list(waiting)
 
@@ -36,7 +36,7 @@ class Here:
         gone, self._ended = self._ended, []
         return gone
 
-    def cancel(self, plan: Plan) -> None:
+    def cancel(self, plan: PlannedRun) -> None:
         """It has ended already."""
 
     def close(self) -> None:
@@ -50,12 +50,12 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> Callable[..., Plan]:
+def plan(tmp_path: Path) -> Callable[..., PlannedRun]:
     """A tiny run to be: plan("a", seed=1)."""
 
-    def make(name: str, **fields: Any) -> Plan:
+    def make(name: str, **fields: Any) -> PlannedRun:
         config = make_config(TINY, {"method": "er", "threads": 1}, fields)
-        return Plan(name, config, tmp_path / "runs" / name)
+        return PlannedRun(name, config, tmp_path / "runs" / name)
 
     return make
 

@@ -8,7 +8,7 @@ import pytest
 
 import liderlab.sweeps.scheduler as schedule
 from liderlab.runs.folder import RunFolder
-from liderlab.runs.planned_run import Plan
+from liderlab.runs.planned_run import PlannedRun
 from liderlab.sweeps.engine import Ended
 from liderlab.sweeps.failure_file import read_failure, write_failure
 from liderlab.sweeps.scheduler import Scheduler, run_all
@@ -19,10 +19,10 @@ class Script:
 
     def __init__(self, **endings: list[str | None]) -> None:
         self.endings, self.started, self.cancelled = endings, [], []
-        self.running: list[Plan] = []
+        self.running: list[PlannedRun] = []
         self.closed = False
 
-    def start(self, waiting: Sequence[Plan]) -> list[Plan]:
+    def start(self, waiting: Sequence[PlannedRun]) -> list[PlannedRun]:
         if self.running:
             return []
         self.running = [waiting[0]]
@@ -41,7 +41,7 @@ class Script:
             write_failure(plan.folder, "no luck", ValueError("no luck"))
         return [Ended(plan, ending, "struck by lightning")]
 
-    def cancel(self, plan: Plan) -> None:
+    def cancel(self, plan: PlannedRun) -> None:
         self.cancelled.append(plan.name)
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..paper.ledger.campaign import Item
     from ..paper.ledger.record import Record
     from ..paper.ledger.verification import Verdict
-    from ..runs.planned_run import Plan
+    from ..runs.planned_run import PlannedRun
 
 app = typer.Typer(
     cls=Group, epilog=examples("lider ledger --table faa --setting cifar100", "lider ledger cells")
@@ -185,7 +185,7 @@ def measure(
         raise RunFailed(f"{len(failed)} of {len(plans)} runs failed: {reasons}")
 
 
-def _analyze(items: Sequence[Item], out: Path, done: Sequence[Plan], err: Console) -> None:
+def _analyze(items: Sequence[Item], out: Path, done: Sequence[PlannedRun], err: Console) -> None:
     """Look into the first pair, once."""
     from ..paper.ledger.campaign import ANALYSES, followed
     from ..paper.studies.run_analysis import analyze_run

@@ -26,7 +26,7 @@ from .shared import (
 if TYPE_CHECKING:
     from ..paper.studies.study import RunAll
     from ..paper.studies.workflow import Conducted
-    from ..runs.planned_run import Plan
+    from ..runs.planned_run import PlannedRun
 
 app = typer.Typer()
 ScaleOption = Annotated[
@@ -137,7 +137,7 @@ def runner(workers: int) -> RunAll:
     return _in_turn if workers == 1 else partial(_side_by_side, workers)
 
 
-def _in_turn(plans: Sequence[Plan]) -> dict[str, str]:
+def _in_turn(plans: Sequence[PlannedRun]) -> dict[str, str]:
     """One after the other, under one bar."""
     from ..paper.studies.workflow import run_in_turn
     from ..report.terminal.progress import ProgressDisplay
@@ -146,7 +146,7 @@ def _in_turn(plans: Sequence[Plan]) -> dict[str, str]:
         return run_in_turn(plans, display)
 
 
-def _side_by_side(workers: int, plans: Sequence[Plan]) -> dict[str, str]:
+def _side_by_side(workers: int, plans: Sequence[PlannedRun]) -> dict[str, str]:
     """Several at a time, as in a sweep."""
     from ..report.terminal.sweep_progress import SweepDisplay
     from ..sweeps.scheduler import run_all

@@ -14,7 +14,7 @@ from .shared import JsonOption, leave_out, new_console, print_json, refuse_file,
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..runs.planned_run import Plan
+    from ..runs.planned_run import PlannedRun
 
 app = typer.Typer()
 
@@ -157,7 +157,7 @@ def sweep(
         raise typer.Exit(1)
 
 
-def _list_plans(plans: Sequence[Plan], as_json: bool) -> None:
+def _list_plans(plans: Sequence[PlannedRun], as_json: bool) -> None:
     if as_json:
         print_json([{"name": plan.name, "folder": str(plan.folder)} for plan in plans])
     else:

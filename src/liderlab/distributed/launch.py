@@ -40,7 +40,7 @@ class Quiet(SystemExit):
     """This rank ends without a word: rank 0 has said why."""
 
 
-class Finished(Exception):
+class AlreadyFinished(Exception):
     """There is nothing left to do in this folder."""
 
     def __init__(self) -> None:
@@ -160,7 +160,7 @@ def begin_together(team: Team, error: Exception | None, what: str = "") -> None:
     if not wrong and len({what for _, what in words}) == 1:
         return
     if not team.leads:
-        raise Quiet(0 if wrong.get(0) == str(Finished()) else 2)
+        raise Quiet(0 if wrong.get(0) == str(AlreadyFinished()) else 2)
     for rank, text in wrong.items():
         raise UserError(
             f"rank {rank} cannot begin: {text} (a method or benchmark that a script defines is "

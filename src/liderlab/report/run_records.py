@@ -11,9 +11,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
+from ..config.differences import flat
 from ..errors import UserError
 from ..methods import METHODS
-from ..runs.folder import RunFolder, flat
+from ..runs.folder import RunFolder
 
 State = Literal["finished", "running", "stopped"]
 Matrix = list[list[float | None]]

@@ -17,7 +17,7 @@ import torch
 
 from ..config.schema import Interval, RunConfig
 from ..distributed.launch import (
-    Finished,
+    AlreadyFinished,
     Helpers,
     Quiet,
     begin_together,
@@ -76,7 +76,7 @@ def run(
             if place.outside:
                 with suppress(type(error)):
                     begin_together(team, error)  # the others wait to hear of it
-            if isinstance(error, Finished):
+            if isinstance(error, AlreadyFinished):
                 return folder.result()
             raise
         if on_start:
@@ -110,7 +110,7 @@ def _begin(
         try:
             if folder.finished:
                 check_origin(folder.result(), work.origin, folder.path)
-                raise Finished
+                raise AlreadyFinished
         except DamagedResult:
             folder.forget_result()
     state = folder.resumable() if resumed else None

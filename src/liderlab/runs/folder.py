@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from ..config.differences import differences
-from ..config.differences import flat as flat
 from ..config.schema import RunConfig, stored_config
 from ..config.yaml_values import read_yaml
 from ..errors import UserError

@@ -9,7 +9,7 @@ from ..config.schema import RunConfig
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlannedRun:
     """name: unique among the plans that are run together."""
 
     name: str

@@ -13,13 +13,14 @@ import torch
 
 from ..backbones.pretrained import Weights, read_weights
 from ..backbones.third_party import Foreign
+from ..config.differences import flat
 from ..config.schema import BenchmarkSection, RunConfig, make_config
 from ..config.weight_names import IMAGENET
 from ..config.yaml_values import Tree
 from ..errors import UserError
 from ..files import write_atomically
 from .build import build_network, completed
-from .folder import RunFolder, flat
+from .folder import RunFolder
 
 RECIPE: Tree = {
     "benchmark": {"name": "split-tinyimagenet", "tasks": 1, "size": 32},

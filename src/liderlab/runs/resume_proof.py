@@ -25,7 +25,7 @@ NOT_COMPARED = {"seconds", "seconds_cpu", "seconds_evaluating"}  # time is no pa
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ResumeVerdict:
     """How often a run was killed, and what differs from the one that was left alone."""
 
     kills: int
@@ -35,7 +35,7 @@ class Verdict:
 
 def verify_resume(
     arguments: Sequence[str], kills: int, folder: Path, say: Callable[[str], None]
-) -> Verdict:
+) -> ResumeVerdict:
     """Run `lider run` with these arguments undisturbed, and again under SIGKILL; compare.
 
     The moments are random. A killed run is resumed until it has finished; if it was not killed
@@ -61,7 +61,7 @@ def verify_resume(
                 else:
                     _wait_for(process, target)
         differences += [f"{target.path.name}: {what}" for what in compare(whole, target)]
-    return Verdict(done, runs, differences)
+    return ResumeVerdict(done, runs, differences)
 
 
 @contextmanager

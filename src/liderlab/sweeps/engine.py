@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..runs.planned_run import Plan
+from ..runs.planned_run import PlannedRun
 from .worker import Ending
 
 
@@ -14,7 +14,7 @@ from .worker import Ending
 class Ended:
     """A worker is gone. ending: as it said itself; None: it died, and `why` says how."""
 
-    plan: Plan
+    plan: PlannedRun
     ending: Ending | None
     why: str = ""
 
@@ -22,7 +22,7 @@ class Ended:
 class Engine(Protocol):
     """Starts runs somewhere, and tells which have ended."""
 
-    def start(self, waiting: Sequence[Plan]) -> list[Plan]:
+    def start(self, waiting: Sequence[PlannedRun]) -> list[PlannedRun]:
         """Start the first ones of `waiting`, as many as there is room for, and return them."""
         ...
 
@@ -30,7 +30,7 @@ class Engine(Protocol):
         """Who has ended since; wait at most that long for the first one."""
         ...
 
-    def cancel(self, plan: Plan) -> None:
+    def cancel(self, plan: PlannedRun) -> None:
         """Let it save and stop; it will show up among the ended."""
         ...
 

@@ -20,7 +20,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from ..errors import UserError
-from ..runs.planned_run import Plan
+from ..runs.planned_run import PlannedRun
 from .engine import Ended
 from .resources import available_memory, gpus, memory_need, resident_memory
 from .worker import Ending, Job, execute
@@ -34,7 +34,7 @@ CODES: dict[int, Ending] = {0: "done", 10: "failed", 11: "stopped", 12: "busy"}
 
 @dataclass
 class _Worker:
-    plan: Plan
+    plan: PlannedRun
     process: ForkServerProcess
     slot: int
     need: int
@@ -55,8 +55,8 @@ class LocalEngine:
         self._workers: dict[str, _Worker] = {}
         self._context = multiprocessing.get_context("forkserver")
 
-    def start(self, waiting: Sequence[Plan]) -> list[Plan]:
-        started: list[Plan] = []
+    def start(self, waiting: Sequence[PlannedRun]) -> list[PlannedRun]:
+        started: list[PlannedRun] = []
         benchmarks = {plan.config.benchmark.name for plan in waiting}
         also = [module for name in benchmarks for module in ALSO.get(name, [])]
         self._context.set_forkserver_preload(PRELOADED + also)  # counts when the server starts
@@ -81,7 +81,7 @@ class LocalEngine:
         gone = [w for w in self._workers.values() if w.process.exitcode is not None]
         return [self._bury(worker) for worker in gone]
 
-    def cancel(self, plan: Plan) -> None:
+    def cancel(self, plan: PlannedRun) -> None:
         if worker := self._workers.get(plan.name):
             worker.cancelled = True
             worker.process.terminate()
@@ -113,13 +113,13 @@ class LocalEngine:
         )
         return need + growth <= available_memory()
 
-    def _need(self, plan: Plan) -> int:
+    def _need(self, plan: PlannedRun) -> int:
         try:
             return memory_need(plan.config)
         except UserError:
             return 0  # the run will say what is wrong
 
-    def _gpu(self, plan: Plan, slot: int) -> str | None:
+    def _gpu(self, plan: PlannedRun, slot: int) -> str | None:
         if plan.config.device not in ("cuda", "auto") or not self._gpus:
             return None
         return self._gpus[slot % len(self._gpus)]

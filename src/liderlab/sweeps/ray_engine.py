@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import UserError
-from ..runs.planned_run import Plan
+from ..runs.planned_run import PlannedRun
 from .engine import Ended
 from .optional_packages import require
 from .worker import Ending, Job, execute
@@ -28,7 +28,7 @@ class RayEngine:
     def __init__(self, workers: int | None = None, address: str | None = None) -> None:
         self._ray = require("ray", "ray", "--engine ray")
         self._workers = workers
-        self._running: dict[Any, Plan] = {}
+        self._running: dict[Any, PlannedRun] = {}
         self._cancelled: set[str] = set()
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         try:
@@ -44,7 +44,7 @@ class RayEngine:
         # a retry by Ray would know nothing of our rules: the scheduler decides
         self._remote = self._ray.remote(max_retries=0)(execute)
 
-    def start(self, waiting: Sequence[Plan]) -> list[Plan]:
+    def start(self, waiting: Sequence[PlannedRun]) -> list[PlannedRun]:
         room = len(waiting) if self._workers is None else self._workers - len(self._running)
         started = list(waiting[: max(0, room)])
         for plan in started:
@@ -60,7 +60,7 @@ class RayEngine:
         ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=seconds)
         return [self._end(reference) for reference in ready]
 
-    def cancel(self, plan: Plan) -> None:
+    def cancel(self, plan: PlannedRun) -> None:
         for reference, running in self._running.items():
             if running.name == plan.name:
                 self._cancelled.add(plan.name)

@@ -11,7 +11,7 @@ from typing import Literal
 from ..errors import Stopped
 from ..runs.folder import RunFolder
 from ..runs.interruption import stop_requests
-from ..runs.planned_run import Plan
+from ..runs.planned_run import PlannedRun
 from .engine import Ended, Engine
 from .failure_file import clear_failure, read_failure, write_failure
 
@@ -28,7 +28,7 @@ BUSY = 3.0  # seconds until we look again at a run that another process has take
 class Outcome:
     """What became of a plan; its result, or its error, is in its folder."""
 
-    plan: Plan
+    plan: PlannedRun
     state: State
     error: str | None = None
 
@@ -42,17 +42,17 @@ class Scheduler:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._waiting: deque[Plan] = deque()
-        self._busy: list[tuple[float, Plan]] = []
-        self._running: dict[str, Plan] = {}
+        self._waiting: deque[PlannedRun] = deque()
+        self._busy: list[tuple[float, PlannedRun]] = []
+        self._running: dict[str, PlannedRun] = {}
         self._deaths: Counter[str] = Counter()
         self._stopping = False
 
-    def add(self, plan: Plan) -> None:
+    def add(self, plan: PlannedRun) -> None:
         self._waiting.append(plan)
 
     @property
-    def running(self) -> Sequence[Plan]:
+    def running(self) -> Sequence[PlannedRun]:
         return list(self._running.values())
 
     @property
@@ -72,7 +72,7 @@ class Scheduler:
         outcomes = [self._judge(end) for end in self._engine.ended(POLL)]
         return [outcome for outcome in outcomes if outcome]
 
-    def cancel(self, plan: Plan) -> None:
+    def cancel(self, plan: PlannedRun) -> None:
         """Let one run save and stop."""
         self._engine.cancel(plan)
 
@@ -106,7 +106,7 @@ class Scheduler:
 
 
 def run_all(
-    plans: Sequence[Plan],
+    plans: Sequence[PlannedRun],
     *,
     workers: int = 1,
     engine: Engine | None = None,
@@ -144,7 +144,7 @@ def run_all(
 
 def _drive(
     scheduler: Scheduler,
-    plans: Sequence[Plan],
+    plans: Sequence[PlannedRun],
     found: dict[str, Outcome],
     asked_to_stop: Callable[[], bool],
     watch: Watch | None,
@@ -163,7 +163,7 @@ def _drive(
 
 
 def states(
-    plans: Sequence[Plan], found: Mapping[str, Outcome], scheduler: Scheduler
+    plans: Sequence[PlannedRun], found: Mapping[str, Outcome], scheduler: Scheduler
 ) -> dict[str, State]:
     running = {plan.name for plan in scheduler.running}
     return {

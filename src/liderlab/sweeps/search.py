@@ -26,7 +26,7 @@ from ..files import write_atomically
 from ..runs.build import completed
 from ..runs.folder import LOCK, RunFolder
 from ..runs.interruption import stop_requests
-from ..runs.planned_run import Plan
+from ..runs.planned_run import PlannedRun
 from ..training.randomness import derive
 from .engine import Engine
 from .optional_packages import require
@@ -291,12 +291,12 @@ class Search:
         trials = self._study.get_trials(deepcopy=False)
         return sorted(trial.number for trial in trials if SURPLUS not in trial.user_attrs)
 
-    def _plan(self, name: str, values: Mapping[str, Any]) -> Plan:
+    def _plan(self, name: str, values: Mapping[str, Any]) -> PlannedRun:
         layer = {"benchmark.validation": self.validation, **values}
         config, folder = with_values(self.base.model_dump(), layer), self.out / "trials" / name
-        return Plan(name, with_threads(config, self.threads, folder), folder)
+        return PlannedRun(name, with_threads(config, self.threads, folder), folder)
 
-    def _report(self, trial: _Trial, plan: Plan) -> bool:
+    def _report(self, trial: _Trial, plan: PlannedRun) -> bool:
         """Tell Optuna about the tasks done so far; whether the trial is to be pruned.
 
         A trial is pruned by its values alone, at the first task where they are too low, however far

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ..config.differences import flat
 from ..config.presets import presets
 from ..config.schema import RunConfig, make_config, merge
 from ..errors import UserError, unknown
-from ..runs.folder import flat
 
 Tree = dict[str, Any]
 RANGE = ("low", "high", "log")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
-from ..runs.planned_run import Plan
+from ..runs.planned_run import PlannedRun
 from .engine import Ended
 from .optional_packages import require
 from .worker import Ending, Job, execute
@@ -51,7 +51,7 @@ class SlurmEngine:
                 "try it out without Slurm: --slurm cluster=local"
             )
         self._workers, self._given, self._local = workers, given, cluster != "slurm"
-        self._jobs: dict[str, tuple[Plan, Any]] = {}
+        self._jobs: dict[str, tuple[PlannedRun, Any]] = {}
         self._cancelled: set[str] = set()
         try:
             self._executor = self._submitit.AutoExecutor(folder.absolute(), cluster=cluster)
@@ -60,7 +60,7 @@ class SlurmEngine:
             text = " ".join(str(error).split())
             raise UserError(f"--slurm: {text}") from None
 
-    def start(self, waiting: Sequence[Plan]) -> list[Plan]:
+    def start(self, waiting: Sequence[PlannedRun]) -> list[PlannedRun]:
         room = len(waiting) if self._workers is None else self._workers - len(self._jobs)
         started = list(waiting[: max(0, room)])
         if not started:
@@ -78,7 +78,7 @@ class SlurmEngine:
             time.sleep(seconds)
         return [self._end(plan) for plan in gone]
 
-    def cancel(self, plan: Plan) -> None:
+    def cancel(self, plan: PlannedRun) -> None:
         if plan.name in self._jobs:
             self._cancelled.add(plan.name)
             self._jobs[plan.name][1].cancel(check=False)
@@ -90,7 +90,7 @@ class SlurmEngine:
     def _update(self, resources: Mapping[str, Any]) -> None:
         self._executor.update_parameters(**{"name": "lider", **resources, **self._given})
 
-    def _end(self, plan: Plan) -> Ended:
+    def _end(self, plan: PlannedRun) -> Ended:
         _, job = self._jobs.pop(plan.name)
         try:
             ending: Ending = job.result()

@@ -23,12 +23,13 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from ..config.differences import flat
 from ..config.presets import preset, presets
 from ..config.schema import RunConfig, make_config
 from ..errors import UserError, unknown
 from ..runs.build import completed
-from ..runs.folder import RunFolder, flat
-from ..runs.planned_run import Plan
+from ..runs.folder import RunFolder
+from ..runs.planned_run import PlannedRun
 from ..runs.trackers import check_installed
 from .resources import memory_need
 
@@ -42,7 +43,7 @@ MOST = 100_000  # runs
 class Point:
     """One run of a sweep. group: its name without the seed. fields: what makes it differ."""
 
-    plan: Plan
+    plan: PlannedRun
     group: str
     fields: Tree
 
@@ -98,7 +99,7 @@ def _point(
     except UserError as error:
         raise UserError(f"{group}: {error}") from None
     fields = {key: value for choice in choices for key, value in choice.fields.items()}
-    return Point(Plan(name, config, folder), group, fields)
+    return Point(PlannedRun(name, config, folder), group, fields)
 
 
 def with_threads(config: RunConfig, threads: int, folder: Path) -> RunConfig:

@@ -12,7 +12,7 @@ from ..errors import Stopped
 from ..runs.accuracy_figure import leave_figure
 from ..runs.execute import run
 from ..runs.folder import Busy
-from ..runs.planned_run import Plan
+from ..runs.planned_run import PlannedRun
 from .failure_file import clear_failure, write_failure
 
 Ending = Literal["done", "failed", "stopped", "busy"]
@@ -33,7 +33,7 @@ class Job:
     )
 
     @classmethod
-    def of(cls, plan: Plan) -> Job:
+    def of(cls, plan: PlannedRun) -> Job:
         return cls(plan.config.model_dump(mode="json"), str(plan.folder.absolute()))
 
 

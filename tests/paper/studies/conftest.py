@@ -11,7 +11,7 @@ import pytest
 from liderlab.paper.studies.cases import Request
 from liderlab.paper.studies.workflow import Conducted, conduct, run_in_turn
 from liderlab.runs import accuracy_figure
-from liderlab.runs.planned_run import Plan
+from liderlab.runs.planned_run import PlannedRun
 
 
 class Silent:
@@ -26,7 +26,7 @@ def leave_a_mark(result: Any, folder: Path) -> None:
     (folder / accuracy_figure.NAME).touch()
 
 
-def in_turn(plans: Sequence[Plan]) -> dict[str, str]:
+def in_turn(plans: Sequence[PlannedRun]) -> dict[str, str]:
     return run_in_turn(plans, Silent())
 
 

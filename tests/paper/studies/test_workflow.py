@@ -19,7 +19,7 @@ from liderlab.paper.studies.accuracy import accuracy_rows
 from liderlab.paper.studies.cases import Case, Request, config_of, preset_of
 from liderlab.paper.studies.cost_estimate import count_steps, estimate
 from liderlab.paper.studies.run_plans import plan_runs, run_name
-from liderlab.paper.studies.study import Finished, Plan
+from liderlab.paper.studies.study import Finished, PlannedRun
 from liderlab.paper.studies.workflow import Conducted, conduct, is_finished, run_in_turn
 from liderlab.runs.build import build, completed
 from liderlab.runs.folder import RunFolder
@@ -29,7 +29,7 @@ Study = Callable[[str], Conducted]
 SETTINGS = ("cifar100",)
 
 
-def no_runs(plans: Sequence[Plan]) -> dict[str, str]:
+def no_runs(plans: Sequence[PlannedRun]) -> dict[str, str]:
     raise AssertionError(f"{len(plans)} runs are repeated")
 
 
@@ -136,7 +136,7 @@ def test_ctrl_c_and_the_same_command_again(conducted: Study, tmp_path: Path) -> 
 def test_a_failed_run_is_left_out_and_named(conducted: Study, studies_folder: Path) -> None:
     whole = conducted("fixed-target")
 
-    def one_fails(plans: Sequence[Plan]) -> dict[str, str]:
+    def one_fails(plans: Sequence[PlannedRun]) -> dict[str, str]:
         return {plan.name: "the loss is not finite" for plan in plans}
 
     folder = whole.runs[0].folder

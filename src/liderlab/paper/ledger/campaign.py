@@ -13,7 +13,7 @@ from pathlib import Path
 from ...errors import unknown
 from ..studies.cases import Case, Request, config_of, preset_of
 from ..studies.run_plans import run_name
-from ..studies.study import Plan
+from ..studies.study import PlannedRun
 
 SETTING, BUFFER = "cifar100", 500
 METHODS = ("er-ace", "der++", "x-der-rpc", "icarl", "gdumb")
@@ -52,10 +52,10 @@ class Item:
         """One thread: the sums of several are added up in another order."""
         return Request(self.scale, threads=1)
 
-    def plan(self, out: Path) -> Plan:
+    def plan(self, out: Path) -> PlannedRun:
         config = config_of(self.case, self.request, SETTINGS)
         name = run_name(config)
-        return Plan(name, config, out / "runs" / name)
+        return PlannedRun(name, config, out / "runs" / name)
 
 
 def campaign(

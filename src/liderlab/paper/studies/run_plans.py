@@ -8,19 +8,19 @@ from pathlib import Path
 
 from ...config.schema import RunConfig
 from .cases import Case, Request, config_of
-from .study import Plan, Study
+from .study import PlannedRun, Study
 
 NOT_IDENTITY = ("devices", "strategy", "threads", "log_every", "checkpoint_every", "on_nonfinite")
 """What two runs may differ in and still be the same run to a study."""
 
 
-def plan_runs(study: Study, request: Request, out: Path) -> list[tuple[Case, Plan]]:
+def plan_runs(study: Study, request: Request, out: Path) -> list[tuple[Case, PlannedRun]]:
     """Each case with its run; cases that come to the same thing share one."""
     planned = []
     for case in study.cases(request):
         config = config_of(case, request, study.settings)
         name = run_name(config)
-        planned.append((case, Plan(name, config, out / "runs" / name)))
+        planned.append((case, PlannedRun(name, config, out / "runs" / name)))
     return planned
 
 

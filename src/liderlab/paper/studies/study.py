@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...runs.planned_run import Plan as Plan
+from ...runs.planned_run import PlannedRun as PlannedRun
 from .cases import Case, Request
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ Row = dict[str, Any]
 """One line of a study's table: plain values by name."""
 
 
-RunAll = Callable[[Sequence[Plan]], dict[str, str]]
+RunAll = Callable[[Sequence[PlannedRun]], dict[str, str]]
 """Runs or resumes every plan whose folder is not finished; returns why, for those that failed."""
 
 

@@ -20,7 +20,7 @@ from ...runs.folder import RunFolder
 from . import find_study
 from .cases import SMOKE, Request, stand_in
 from .run_plans import plan_runs
-from .study import Findings, Finished, Plan, RunAll, Study
+from .study import Findings, Finished, PlannedRun, RunAll, Study
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Conducted:
     study: Study
     request: Request
     findings: Findings
-    runs: list[Plan]
+    runs: list[PlannedRun]
     failed: dict[str, str]
 
     def document(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def conduct(
     return Conducted(name, study, request, findings, plans, failed)
 
 
-def is_finished(plan: Plan) -> bool:
+def is_finished(plan: PlannedRun) -> bool:
     """Whether its result is there; a folder of that name with another content is refused."""
     from ...runs.build import completed
 
@@ -108,7 +108,7 @@ def is_finished(plan: Plan) -> bool:
     return folder.intact
 
 
-def run_in_turn(plans: Sequence[Plan], display: Display) -> dict[str, str]:
+def run_in_turn(plans: Sequence[PlannedRun], display: Display) -> dict[str, str]:
     """One after the other, in this process; returns why, for those that failed."""
     from ...runs.accuracy_figure import leave_figure
     from ...runs.execute import run
@@ -125,7 +125,7 @@ def run_in_turn(plans: Sequence[Plan], display: Display) -> dict[str, str]:
     return failed
 
 
-def _as_begun(plan: Plan) -> RunConfig:
+def _as_begun(plan: PlannedRun) -> RunConfig:
     """With as many threads as the run was begun with, unless somebody said how many."""
     folder = RunFolder(plan.folder)
     if plan.config.threads is not None or not folder.begun:
@@ -133,7 +133,7 @@ def _as_begun(plan: Plan) -> RunConfig:
     return plan.config.model_copy(update={"threads": folder.config().threads})
 
 
-def check_inputs(plans: Sequence[Plan], otherwise: str = "") -> None:
+def check_inputs(plans: Sequence[PlannedRun], otherwise: str = "") -> None:
     """Say what data and weights are missing before the first run starts, not after the tenth."""
     from ...config.weight_names import IMAGENET, is_file_name, kept_weights
     from ...runs.weights import hint
@@ -155,7 +155,7 @@ def check_inputs(plans: Sequence[Plan], otherwise: str = "") -> None:
 
 
 def _measured(
-    study: Study, plan: Plan, request: Request, folder: Path, say: Callable[[str], None]
+    study: Study, plan: PlannedRun, request: Request, folder: Path, say: Callable[[str], None]
 ) -> dict[str, Any]:
     """What the study's measure finds in a run: once, then from its file."""
     if study.measure is None:

@@ -21,9 +21,10 @@ from statistics import fmean, stdev
 from typing import Any
 
 from ... import __version__
+from ...config.differences import flat
 from ...errors import UserError
 from ...files import write_atomically
-from ...runs.folder import RunFolder, flat
+from ...runs.folder import RunFolder
 from ..definitions import METRICS, TERMS
 from ..run_records import SETTINGS, Record, differing
 from ..seed_statistics import paired_difference

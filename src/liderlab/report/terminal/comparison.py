@@ -12,8 +12,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...config.differences import flat
 from ...errors import UserError
-from ...runs.folder import flat
 from ..definitions import METRICS
 from ..run_records import BOOKKEEPING, SETTINGS, Record, by_seed, differing, read_all
 from ..seed_statistics import Interval, paired_difference

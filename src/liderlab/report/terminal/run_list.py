@@ -11,8 +11,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from ...config.differences import flat
 from ...errors import UserError, unknown
-from ...runs.folder import flat
 from ..definitions import METRICS
 from ..run_records import SETTINGS, Record
 

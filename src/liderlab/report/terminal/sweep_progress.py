@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...runs.folder import RunFolder
-from ...runs.planned_run import Plan
+from ...runs.planned_run import PlannedRun
 from .run_list import number
 
 SHOWN = 12  # lines of the live table
@@ -28,7 +28,7 @@ class SweepDisplay:
     A context manager, told the state of every run by its name: `display(states)`.
     """
 
-    def __init__(self, console: Console, plans: Sequence[Plan]) -> None:
+    def __init__(self, console: Console, plans: Sequence[PlannedRun]) -> None:
         self._console, self._plans = console, {plan.name: plan for plan in plans}
         self._states: dict[str, str] = {}
         self._since: dict[str, float] = {}

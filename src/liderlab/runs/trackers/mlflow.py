@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..folder import flat
+from ...config.differences import flat
 
 
 class MLflow:
