@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.runs.build import Run
 from liderlab.runs.execute import run
 from liderlab.training.loop import Event, StepDone

@@ -21,7 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from liderlab.config.schema import RunConfig, make_config
+from liderlab.config.merging import make_config
+from liderlab.config.schema import RunConfig
 from liderlab.config.yaml_values import parse_assignment
 from liderlab.runs.build import build_stream, completed
 from liderlab.types import Stream, Task

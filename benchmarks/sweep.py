@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.runs.folder import RunFolder
 from liderlab.runs.planned_run import PlannedRun
 from liderlab.sweeps.engine_choice import make_engine

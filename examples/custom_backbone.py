@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from liderlab import BACKBONES, run
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.registry import Entry
 
 

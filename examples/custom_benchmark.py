@@ -4,7 +4,7 @@ import torch
 from sklearn.datasets import load_digits
 
 from liderlab import Images, add_benchmark, run
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 
 digits = load_digits()
 x = torch.tensor(digits.images * 15, dtype=torch.uint8).unsqueeze(1)  # (n, C, H, W), 0…255

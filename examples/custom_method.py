@@ -3,7 +3,7 @@
 from torch.nn.functional import cross_entropy
 
 from liderlab import METHODS, Batch, Method, Step, run
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.registry import Entry
 
 

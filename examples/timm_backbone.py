@@ -3,7 +3,7 @@
 import timm  # noqa: F401  (pip install timm)
 
 from liderlab import run
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 
 config = make_config(
     {

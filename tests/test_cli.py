@@ -13,7 +13,7 @@ import pytest
 import typer
 from PIL import Image
 
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 
 SMALL = ["run", "--benchmark", "synthetic", "--width", "8", "--epochs", "1", "--buffer", "20"]
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from liderlab.backbones import BACKBONES
 from liderlab.backbones.network import Network
 from liderlab.backbones.third_party import Foreign, as_backbone
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.errors import UserError
 from liderlab.registry import Entry
 from liderlab.regularizers.lider import LiDER

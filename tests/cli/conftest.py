@@ -17,7 +17,7 @@ from PIL import Image
 from typer.core import TyperCommand, TyperGroup
 
 from liderlab.cli import app, main
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.runs.execute import run
 
 ROOT = typer.main.get_command(app)

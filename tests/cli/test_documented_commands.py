@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.runs.execute import run
 from liderlab.streams import BENCHMARKS
 

@@ -11,7 +11,7 @@ import pytest
 
 from liderlab.bench.measures import MEASURES
 from liderlab.cli import bench
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.regularizers.lider import LiDER
 
 Lider = Callable[..., tuple[int, str, str]]

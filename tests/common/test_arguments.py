@@ -15,8 +15,8 @@ import pytest
 
 from liderlab.backbones import BACKBONES
 from liderlab.config.compatibility import why_not
+from liderlab.config.merging import make_config
 from liderlab.config.options import SUPPLIED
-from liderlab.config.schema import make_config
 from liderlab.errors import UserError
 from liderlab.methods import METHODS
 from liderlab.registry import Registry

@@ -11,7 +11,7 @@ import torch
 from liderlab.backbones.mammoth_names import in_our_names, is_mammoth
 from liderlab.backbones.resnet import resnet18
 from liderlab.config.mammoth_commands import MODELS, translate
-from liderlab.config.schema import make_config, merge
+from liderlab.config.merging import make_config, merge
 from liderlab.config.yaml_values import parse_assignment
 from liderlab.errors import UserError
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from liderlab.config.merging import make_config
 from liderlab.config.presets import preset, presets
-from liderlab.config.schema import make_config
 from liderlab.errors import UserError
 from liderlab.runs.build import completed
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.config.yaml_values import parse_assignment, read_yaml
 from liderlab.errors import UserError
 from liderlab.runs.build import completed

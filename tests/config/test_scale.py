@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from liderlab.config.differences import flat
+from liderlab.config.diff import flat
+from liderlab.config.merging import make_config
 from liderlab.config.presets import preset, presets
 from liderlab.config.scale import SCALES
-from liderlab.config.schema import RunConfig, make_config
+from liderlab.config.schema import RunConfig
 from liderlab.errors import UserError
 from liderlab.runs.build import build, completed
 from liderlab.runs.execute import run

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from liderlab.config.schema import make_config, merge
+from liderlab.config.merging import make_config, merge
 from liderlab.config.yaml_values import parse_assignment, read_yaml
 from liderlab.errors import UserError
 from liderlab.runs.build import completed

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.runs.execute import run
 
 PATIENCE = 60.0  # seconds: far more than it takes, on machines that do much else

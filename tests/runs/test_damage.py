@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.errors import UserError
 from liderlab.paper.ledger.collection import _weights
 from liderlab.runs.execute import run

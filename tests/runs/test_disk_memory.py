@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from liderlab.config.schema import RunConfig, make_config
+from liderlab.config.merging import make_config
+from liderlab.config.schema import RunConfig
 from liderlab.errors import UserError
 from liderlab.runs.build import Run
 from liderlab.runs.execute import run

@@ -10,7 +10,8 @@ import torch
 from PIL import Image
 
 import liderlab
-from liderlab.config.schema import RunConfig, make_config
+from liderlab.config.merging import make_config
+from liderlab.config.schema import RunConfig
 from liderlab.config.yaml_values import read_yaml
 from liderlab.errors import UserError
 from liderlab.runs.execute import run

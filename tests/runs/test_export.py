@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import liderlab
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.errors import UserError
 from liderlab.runs.export import export
 

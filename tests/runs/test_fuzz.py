@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from liderlab.cli import main
-from liderlab.config.schema import RunConfig, make_config
+from liderlab.config.merging import make_config
+from liderlab.config.schema import RunConfig
 from liderlab.config.yaml_values import parse_assignment, read_yaml
 from liderlab.errors import UserError
 from liderlab.methods import METHODS

@@ -9,7 +9,8 @@ import pytest
 
 import liderlab
 from liderlab import Images, add_benchmark, run
-from liderlab.config.schema import RunConfig, make_config
+from liderlab.config.merging import make_config
+from liderlab.config.schema import RunConfig
 from liderlab.errors import UserError
 from liderlab.runs.folder import RunFolder
 from liderlab.streams import BENCHMARKS

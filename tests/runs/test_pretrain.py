@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from liderlab.backbones.pretrained import read_weights
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.config.weight_names import kept_weights
 from liderlab.errors import RunFailed, Stopped, UserError
 from liderlab.runs.build import build, completed

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from liderlab import BENCHMARKS, Images, add_benchmark, split
-from liderlab.config.schema import RunConfig, make_config
+from liderlab.config.merging import make_config
+from liderlab.config.schema import RunConfig
 from liderlab.errors import UserError
 from liderlab.runs.build import Run
 from liderlab.runs.execute import run

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 import torch
 
-from liderlab.config.schema import RunConfig, make_config
+from liderlab.config.merging import make_config
+from liderlab.config.schema import RunConfig
 from liderlab.errors import RunFailed, Stopped, UserError
 from liderlab.report.terminal.tables import remarks
 from liderlab.runs.build import Run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.runs import resume_proof
 from liderlab.runs.execute import run
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.errors import UserError
 from liderlab.runs.build import build_stream, completed
 from liderlab.streams.subsets import hold_out, spread_over_classes

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.runs.planned_run import PlannedRun
 from liderlab.sweeps.engine import Ended
 from liderlab.sweeps.worker import Job, execute

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.errors import UserError
 from liderlab.runs.folder import RunFolder
 from liderlab.sweeps.local_engine import LocalEngine

@@ -12,7 +12,7 @@ from rich.console import Console
 from torch import nn
 
 from ..backbones.convnet import ConvNet
-from ..config.schema import make_config
+from ..config.merging import make_config
 from ..functional.curvature import diagonal_fisher, kronecker_factors, kronecker_layers
 from ..functional.sampling import herding_order
 from ..report.terminal.progress import ProgressDisplay

@@ -76,7 +76,7 @@ def run(
     Values come from the defaults, the benchmark, --preset, --config, the options, and --set; later
     ones win. --scale then lowers them.
     """
-    from ..config.schema import make_config
+    from ..config.merging import make_config
     from ..config.yaml_values import read_yaml
     from ..distributed.placement import started_with
 
@@ -181,7 +181,7 @@ def resume(
     Reads config.yaml and the last whole checkpoint in RUN, and the run's data; writes the same
     files as lider run. A finished run is shown again, and nothing is done.
     """
-    from ..config.schema import make_config
+    from ..config.merging import make_config
     from ..distributed.placement import started_with
     from ..runs.folder import RunFolder
 

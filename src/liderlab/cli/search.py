@@ -106,7 +106,7 @@ def search(
     Reads what lider run reads, and --space. Writes a run's folder per trial, search.db (without
     --storage) and best.yaml, which it also prints, into --out.
     """
-    from ..config.schema import make_config
+    from ..config.merging import make_config
     from ..config.yaml_values import read_yaml
     from ..files import write_atomically
     from ..sweeps.engine_choice import check_engine, default_workers, make_engine, threads_each

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def assigned(texts: list[str] | None) -> dict[str, Any]:
     """The values that --set gives."""
-    from ..config.schema import merge
+    from ..config.merging import merge
     from ..config.yaml_values import parse_assignment
 
     assigned: dict[str, Any] = {}

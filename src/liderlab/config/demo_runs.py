@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .schema import RunConfig, make_config
+from .merging import make_config
+from .schema import RunConfig
 
 ROWS: dict[str, dict[str, object]] = {
     "finetune": {"method": "finetune"},

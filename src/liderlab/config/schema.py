@@ -1,8 +1,4 @@
-"""What a run is: one YAML file, complete, checked, re-runnable. No torch needed to read it.
-
-Values come from five places, later ones win: the defaults below, the benchmark's own defaults, a
-preset, a configuration file, and single values (`training.lr=0.1`). A scale, last, lowers them.
-"""
+"""The fields of a run's configuration, and what is allowed in them. No torch needed."""
 
 from __future__ import annotations
 
@@ -13,26 +9,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from ..backbones import BACKBONES
-from ..errors import UserError, unknown
-from ..methods import METHODS
-from ..registry import Registry
-from ..regularizers import REGULARIZERS
-from ..streams import BENCHMARKS
-from ..streams.storage.location import absolute
-from .messages import one_sentence
-from .presets import preset
-from .scale import SCALES, refuse_another
-from .weight_names import wherever_we_are
 from .yaml_values import Tree, YamlWriter
 
 
@@ -51,14 +29,14 @@ class Named(BaseModel):
         return dict(self.model_extra or {})
 
 
-def _bare_name(value: Any) -> Any:
+def bare_name(value: Any) -> Any:
     return {"name": value} if isinstance(value, str) else value
 
 
 def _named(value: Any) -> Any:
     if not isinstance(value, (str, Mapping, BaseModel)):
         raise ValueError("expected a name, or fields with a name among them")
-    return _bare_name(value)
+    return bare_name(value)
 
 
 def _class_order(value: Any) -> Any:
@@ -90,47 +68,18 @@ def _device(value: Any) -> Any:
     return value
 
 
-def _check_regularizers(regularizers: Any) -> None:
-    """Here, because a bare name would be taken for a section with a name."""
-    if not isinstance(regularizers, Mapping):
-        raise UserError(
-            "regularizers must hold names and their options, like {lider: {alpha: 0.1}}, "
-            f"but got {regularizers!r}"
-        )
-    for name, options in regularizers.items():
-        if not isinstance(options, Mapping | None):
-            raise UserError(
-                f"regularizers.{name} must hold options and their values, like {{alpha: 0.1}}, "
-                f"but got {options!r}"
-            )
-
-
-def _own_folder(benchmark: Any) -> Any:
-    """`folder:PATH` is the benchmark `folder` with its option `path`, wherever the run happens."""
-    name = benchmark.get("name") if isinstance(benchmark, Mapping) else None
-    if not isinstance(name, str) or not name.startswith("folder:"):
-        return benchmark
-    given = name.removeprefix("folder:")
-    path = str(absolute(given)) if given else ""  # which it will ask for
-    if benchmark.get("path", path) != path:
-        raise UserError(
-            f"benchmark {name} and benchmark.path={benchmark['path']} are two folders: name one"
-        )
-    return {**benchmark, "name": "folder", "path": path}
-
-
 @dataclass(frozen=True)
-class Interval:
+class CheckpointInterval:
     """How much may pass: a number of steps, or seconds."""
 
     steps: float = math.inf
     seconds: float = math.inf
 
     @classmethod
-    def parse(cls, text: str) -> Interval:
+    def parse(cls, text: str) -> CheckpointInterval:
         """
-        >>> Interval.parse("200"), Interval.parse("5m")
-        (Interval(steps=200, seconds=inf), Interval(steps=inf, seconds=300))
+        >>> CheckpointInterval.parse("200"), CheckpointInterval.parse("5m")
+        (CheckpointInterval(steps=200, seconds=inf), CheckpointInterval(steps=inf, seconds=300))
         """
         match = re.fullmatch(r"([1-9]\d{0,8})([smh]?)", text.strip())
         if not match:
@@ -143,7 +92,7 @@ class Interval:
 
 
 def _interval(value: Any) -> str:
-    Interval.parse(str(value))
+    CheckpointInterval.parse(str(value))
     return str(value)
 
 
@@ -206,7 +155,7 @@ class RunConfig(Section):
     """A complete run. preset: what its values started from. scale: what made it smaller."""
 
     preset: str | None = None
-    scale: Annotated[ScaleSection | None, BeforeValidator(_bare_name)] = None
+    scale: Annotated[ScaleSection | None, BeforeValidator(bare_name)] = None
     benchmark: Annotated[BenchmarkSection, BeforeValidator(_named)]
     method: Choice
     regularizers: dict[str, Tree] = {}
@@ -246,107 +195,3 @@ class RunConfig(Section):
     def as_yaml(self) -> str:
         tree = self.model_dump(mode="json")
         return yaml.dump(tree, Dumper=YamlWriter, sort_keys=False, allow_unicode=True)
-
-
-def make_config(*layers: Mapping[str, Any]) -> RunConfig:
-    """Merge layers of (possibly nested) values over the defaults, check them, and fill the rest.
-
-    >>> config = make_config({"method": "der++", "training": {"epochs": 3}})
-    >>> config.method.name, config.training.epochs, config.memory.size
-    ('der++', 3, 100)
-    """
-    given: Tree = {}
-    for layer in layers:
-        _refuse_another_start(given, layer)
-        _check_regularizers(layer.get("regularizers", {}))
-        given = merge(given, layer)
-    complete = is_complete(given)
-    if not complete:
-        standard: Tree = {"benchmark": {"name": "split-digits"}, "method": {"name": "er-ace"}}
-        if given.get("preset") is not None:
-            standard = preset(str(given["preset"])).config
-        given = merge(standard, given)
-    given["benchmark"] = benchmark = _own_folder(_bare_name(given["benchmark"]))
-    if isinstance(given.get("pretrained"), str):
-        given["pretrained"] = wherever_we_are(given["pretrained"])
-    name = benchmark.get("name") if isinstance(benchmark, Mapping) else benchmark
-    defaults = BENCHMARKS.entry(str(name)).facts["defaults"]
-    return stored_config(given if complete else merge(defaults, given))
-
-
-def stored_config(tree: Mapping[str, Any]) -> RunConfig:
-    """The configuration that a run's folder holds: nothing is left to be filled in.
-
-    Its benchmark may be arrays that only another process knows (`add_benchmark`).
-    """
-    try:
-        config = RunConfig.model_validate(_without_removed(tree))
-    except ValidationError as error:
-        raise UserError(one_sentence(error, RunConfig)) from None
-    _check_names(config)
-    return config
-
-
-def is_complete(tree: Mapping[str, Any]) -> bool:
-    """Whether it is what a run wrote down: neither preset nor benchmark have anything to add.
-
-    What they would add is a regulariser that was removed, or one that the run never had.
-    """
-    return RunConfig.model_fields.keys() <= tree.keys()
-
-
-def _without_removed(tree: Mapping[str, Any]) -> Tree:
-    """`regularizers.lider: null` takes away what a preset, a file or a benchmark has put there."""
-    regularizers = tree.get("regularizers")
-    if not isinstance(regularizers, Mapping):
-        return dict(tree)
-    for name, options in regularizers.items():
-        if options is None:
-            REGULARIZERS.entry(str(name))  # a slip of the pen removes nothing
-    kept = {name: options for name, options in regularizers.items() if options is not None}
-    return {**tree, "regularizers": kept}
-
-
-def _refuse_another_start(given: Mapping[str, Any], layer: Mapping[str, Any]) -> None:
-    """Values that started from one preset or scale cannot take the name of another."""
-    old, new = given.get("preset"), layer.get("preset")
-    if old is not None and new is not None and old != new:
-        raise UserError(f"this configuration started from preset {old}, not from {new}: choose one")
-    if old is None and new is not None and is_complete(given):
-        raise UserError(
-            f"this configuration is a run's, with all its values: preset {new} has none to add"
-        )
-    refuse_another(given.get("scale"), layer.get("scale"))
-
-
-def _check_names(config: RunConfig) -> None:
-    chosen: list[tuple[Registry, str]] = [
-        (METHODS, config.method.name),
-        (BACKBONES, config.backbone.name),
-        *((REGULARIZERS, name) for name in config.regularizers),
-    ]
-    for registry, name in chosen:
-        registry.entry(name)
-    if config.scale and config.scale.name not in SCALES:
-        raise unknown("scale", config.scale.name, SCALES)
-
-
-def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
-    """Values of `above` over those of `below`, section by section.
-
-    A section that names another choice starts afresh: options of `convnet-small` are none of
-    `resnet18`'s business.
-    """
-    result = dict(below)
-    for key, value in above.items():
-        old = result.get(key)
-        old = _bare_name(old) if isinstance(value, Mapping) else old
-        value = _bare_name(value) if isinstance(old, Mapping) else value
-        if isinstance(old, Mapping) and isinstance(value, Mapping):
-            other = value.get("name", old.get("name")) != old.get("name")
-            result[key] = dict(value) if other else merge(old, value)
-        elif isinstance(value, Mapping) and old is not None:
-            raise UserError(f"{key} must hold fields and their values, not {old!r}")
-        else:
-            result[key] = value
-    return result

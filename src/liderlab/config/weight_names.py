@@ -20,10 +20,10 @@ def kept_weights(name: str) -> Path:
     return data_folder() / "weights" / f"{name}{SUFFIX}"
 
 
-def wherever_we_are(pretrained: str) -> str:
+def with_absolute_path(pretrained: str) -> str:
     """The same weights, by a name that holds in every folder: files get their absolute path.
 
-    >>> wherever_we_are("imagenet"), wherever_we_are("/data/w.pt")
+    >>> with_absolute_path("imagenet"), with_absolute_path("/data/w.pt")
     ('imagenet', '/data/w.pt')
     """
     here, kept = expanded(pretrained), kept_weights(pretrained)

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from ..config.differences import flat
+from ..config.diff import flat
 from ..errors import UserError
 from ..methods import METHODS
 from ..runs.folder import RunFolder

@@ -15,9 +15,10 @@ from ..backbones import BACKBONES
 from ..backbones.network import Network, in_fast_layout
 from ..backbones.third_party import as_backbone
 from ..config.compatibility import check
+from ..config.merging import make_config, merge
 from ..config.options import complete
 from ..config.scale import shrink
-from ..config.schema import DEVICES, RunConfig, make_config, merge
+from ..config.schema import DEVICES, RunConfig
 from ..distributed.batchnorm import share_batch_norm
 from ..distributed.placement import local_ranks
 from ..distributed.team import Team

@@ -125,7 +125,7 @@ def _extras() -> Iterator[Finding]:
 
 def _self_test() -> Finding:
     """Train, save, load: er-ace with LiDER on the small synthetic benchmark."""
-    from ..config.schema import make_config
+    from ..config.merging import make_config
     from ..errors import Stopped
     from .execute import run
     from .load import load

@@ -15,7 +15,7 @@ from typing import IO, Any, Literal
 
 import torch
 
-from ..config.schema import Interval, RunConfig
+from ..config.schema import CheckpointInterval, RunConfig
 from ..distributed.launch import (
     AlreadyFinished,
     Helpers,
@@ -216,7 +216,7 @@ class _Execution:
         self._work, self._folder, self._listener = work, folder, listener
         self._team, self._helpers = work.loop.team, helpers
         self._trackers = trackers or Trackers([], folder.path, {}, 0)
-        self._interval = Interval.parse(work.config.checkpoint_every)
+        self._interval = CheckpointInterval.parse(work.config.checkpoint_every)
         self._seconds, self._logged = 0.0, 0
         self._cpu: float | None = 0.0
         if state is not None:

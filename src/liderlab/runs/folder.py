@@ -22,8 +22,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from ..config.differences import differences
-from ..config.schema import RunConfig, stored_config
+from ..config.diff import differences
+from ..config.merging import stored_config
+from ..config.schema import RunConfig
 from ..config.yaml_values import read_yaml
 from ..errors import UserError
 from ..files import write_atomically

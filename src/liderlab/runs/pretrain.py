@@ -13,8 +13,9 @@ import torch
 
 from ..backbones.pretrained import Weights, read_weights
 from ..backbones.third_party import Foreign
-from ..config.differences import flat
-from ..config.schema import BenchmarkSection, RunConfig, make_config
+from ..config.diff import flat
+from ..config.merging import make_config
+from ..config.schema import BenchmarkSection, RunConfig
 from ..config.weight_names import IMAGENET
 from ..config.yaml_values import Tree
 from ..errors import UserError

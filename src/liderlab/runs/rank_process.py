@@ -29,7 +29,7 @@ def main() -> None:
     parent = job["parent"]
     threading.Thread(target=_watch, args=(parent, rank, job["out"]), daemon=True).start()
 
-    from ..config.schema import make_config
+    from ..config.merging import make_config
     from ..distributed.launch import Quiet
     from ..distributed.team import RankLost
     from ..errors import RunFailed, UserError

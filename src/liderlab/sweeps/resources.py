@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..config.schema import RunConfig, make_config
+from ..config.merging import make_config
+from ..config.schema import RunConfig
 from ..runs.build import Run, build, completed
 
 PROCESS = 300 * 2**20  # bytes of an idle worker: the interpreter, torch, and what they load

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ..config.differences import flat
+from ..config.diff import flat
+from ..config.merging import make_config, merge
 from ..config.presets import presets
-from ..config.schema import RunConfig, make_config, merge
+from ..config.schema import RunConfig
 from ..errors import UserError, unknown
 
 Tree = dict[str, Any]

@@ -23,9 +23,10 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from ..config.differences import flat
+from ..config.diff import flat
+from ..config.merging import make_config
 from ..config.presets import preset, presets
-from ..config.schema import RunConfig, make_config
+from ..config.schema import RunConfig
 from ..errors import UserError, unknown
 from ..runs.build import completed
 from ..runs.folder import RunFolder

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ..config.schema import make_config
+from ..config.merging import make_config
 from ..errors import Stopped
 from ..runs.accuracy_figure import leave_figure
 from ..runs.execute import run

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.config.yaml_values import parse_assignment
 from liderlab.errors import UserError
 from liderlab.paper.ledger.campaign import GROUPS, SEEDS, Item, by_name, campaign, followed

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.errors import UserError
 from liderlab.report.definitions import METRICS, TERMS
 from liderlab.report.page.html import detail, overview, write_report

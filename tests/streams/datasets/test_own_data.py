@@ -14,7 +14,7 @@ import yaml
 
 from liderlab import Images, add_benchmark, run, split
 from liderlab.cli import main
-from liderlab.config.schema import make_config
+from liderlab.config.merging import make_config
 from liderlab.errors import UserError
 from liderlab.streams import BENCHMARKS
 from liderlab.streams.datasets.cub import split_cub200

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from liderlab.cli.completion import run_folders
-from liderlab.config.schema import make_config
-from liderlab.config.weight_names import wherever_we_are
+from liderlab.config.merging import make_config
+from liderlab.config.weight_names import with_absolute_path
 from liderlab.errors import UserError
 from liderlab.runs.weights import weights_file
 from liderlab.streams.datasets.image_folder import folder
@@ -25,14 +25,14 @@ NO_TEXT = os.fsdecode(b"caf\xe9")
 def test_a_tilde_is_ones_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert absolute("~/x") == tmp_path / "x"
-    assert wherever_we_are("~/w.pt") == str(tmp_path / "w.pt")
+    assert with_absolute_path("~/w.pt") == str(tmp_path / "w.pt")
 
 
 @pytest.mark.parametrize(
     "use",
     [
         data_folder,
-        wherever_we_are,
+        with_absolute_path,
         lambda path: make_config({"benchmark": f"folder:{path}"}),
         lambda path: folder(path=path),
         lambda path: weights_file(path, "resnet18"),

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from ...config.differences import flat
+from ...config.diff import flat
 from ...errors import UserError
 from ...runs.folder import RunFolder
 from ..studies.cases import config_of

@@ -6,8 +6,8 @@ import json
 import shlex
 from functools import cache
 
-from ...config.differences import flat
-from ...config.schema import make_config
+from ...config.diff import flat
+from ...config.merging import make_config
 from ..studies.cases import Case, Request, config_of
 from .campaign import SETTINGS
 

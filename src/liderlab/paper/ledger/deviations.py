@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from ...config.differences import flat
+from ...config.diff import flat
 from ..studies.cases import Case, preset_of
 from .record import Record
 

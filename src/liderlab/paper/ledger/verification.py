@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any
 
-from ...config.schema import stored_config
+from ...config.merging import stored_config
 from ...errors import UserError
 from ...functional.statistics import t_quantile
 from ...runs.folder import RunFolder

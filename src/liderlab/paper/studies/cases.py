@@ -13,9 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from ...config.merging import make_config
 from ...config.presets import Preset, presets
 from ...config.scale import SCALES
-from ...config.schema import RunConfig, make_config
+from ...config.schema import RunConfig
 from ...errors import UserError, unknown
 from ...streams import BENCHMARKS
 

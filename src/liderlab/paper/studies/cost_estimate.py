@@ -86,7 +86,7 @@ def _steps_and_seconds(config: RunConfig) -> tuple[int, float]:
 def count_steps(tree: dict[str, Any]) -> int:
     """Optimiser steps of a run, from its configuration.
 
-    >>> from liderlab.config.schema import make_config
+    >>> from liderlab.config.merging import make_config
     >>> count_steps(make_config({"preset": "cifar100-500-er-ace"}).model_dump())
     39500
     """

@@ -60,7 +60,7 @@ def train_a_little(path: str, steps: int) -> float:
 
     import torch
 
-    from ...config.schema import make_config, merge
+    from ...config.merging import make_config, merge
     from ...runs.build import build
     from ...runs.folder import RunFolder
     from ...training.loop import StepDone

@@ -21,7 +21,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from ... import __version__
-from ...config.differences import flat
+from ...config.diff import flat
 from ...errors import UserError
 from ...files import write_atomically
 from ...runs.folder import RunFolder

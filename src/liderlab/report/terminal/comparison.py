@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ...config.differences import flat
+from ...config.diff import flat
 from ...errors import UserError
 from ..definitions import METRICS
 from ..run_records import BOOKKEEPING, SETTINGS, Record, by_seed, differing, read_all

@@ -11,7 +11,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from ...config.differences import flat
+from ...config.diff import flat
 from ...errors import UserError, unknown
 from ..definitions import METRICS
 from ..run_records import SETTINGS, Record

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...config.differences import flat
+from ...config.diff import flat
 
 
 class MLflow:

@@ -1,7 +1,7 @@
 """What a user is told about two configurations."""
 
-from liderlab.config.differences import differences
-from liderlab.config.schema import make_config
+from liderlab.config.diff import differences
+from liderlab.config.merging import make_config
 from liderlab.runs.build import completed
 
 

@@ -1,0 +1,159 @@
+"""Layers of values, merged into one configuration. No torch needed.
+
+Values come from five places, later ones win: the fields' defaults, the benchmark's own defaults, a
+preset, a configuration file, and single values (`training.lr=0.1`). A scale, last, lowers them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from ..backbones import BACKBONES
+from ..errors import UserError, unknown
+from ..methods import METHODS
+from ..registry import Registry
+from ..regularizers import REGULARIZERS
+from ..streams import BENCHMARKS
+from ..streams.storage.location import absolute
+from .messages import one_sentence
+from .presets import preset
+from .scale import SCALES, refuse_another
+from .schema import RunConfig, bare_name
+from .weight_names import with_absolute_path
+from .yaml_values import Tree
+
+
+def make_config(*layers: Mapping[str, Any]) -> RunConfig:
+    """Merge layers of (possibly nested) values over the defaults, check them, and fill the rest.
+
+    >>> config = make_config({"method": "der++", "training": {"epochs": 3}})
+    >>> config.method.name, config.training.epochs, config.memory.size
+    ('der++', 3, 100)
+    """
+    given: Tree = {}
+    for layer in layers:
+        _refuse_another_start(given, layer)
+        _check_regularizers(layer.get("regularizers", {}))
+        given = merge(given, layer)
+    complete = is_complete(given)
+    if not complete:
+        standard: Tree = {"benchmark": {"name": "split-digits"}, "method": {"name": "er-ace"}}
+        if given.get("preset") is not None:
+            standard = preset(str(given["preset"])).config
+        given = merge(standard, given)
+    given["benchmark"] = benchmark = _own_folder(bare_name(given["benchmark"]))
+    if isinstance(given.get("pretrained"), str):
+        given["pretrained"] = with_absolute_path(given["pretrained"])
+    name = benchmark.get("name") if isinstance(benchmark, Mapping) else benchmark
+    defaults = BENCHMARKS.entry(str(name)).facts["defaults"]
+    return stored_config(given if complete else merge(defaults, given))
+
+
+def stored_config(tree: Mapping[str, Any]) -> RunConfig:
+    """The configuration that a run's folder holds: nothing is left to be filled in.
+
+    Its benchmark may be arrays that only another process knows (`add_benchmark`).
+    """
+    try:
+        config = RunConfig.model_validate(_without_removed(tree))
+    except ValidationError as error:
+        raise UserError(one_sentence(error, RunConfig)) from None
+    _check_names(config)
+    return config
+
+
+def is_complete(tree: Mapping[str, Any]) -> bool:
+    """Whether it is what a run wrote down: neither preset nor benchmark have anything to add.
+
+    What they would add is a regulariser that was removed, or one that the run never had.
+    """
+    return RunConfig.model_fields.keys() <= tree.keys()
+
+
+def _without_removed(tree: Mapping[str, Any]) -> Tree:
+    """`regularizers.lider: null` takes away what a preset, a file or a benchmark has put there."""
+    regularizers = tree.get("regularizers")
+    if not isinstance(regularizers, Mapping):
+        return dict(tree)
+    for name, options in regularizers.items():
+        if options is None:
+            REGULARIZERS.entry(str(name))  # a slip of the pen removes nothing
+    kept = {name: options for name, options in regularizers.items() if options is not None}
+    return {**tree, "regularizers": kept}
+
+
+def _refuse_another_start(given: Mapping[str, Any], layer: Mapping[str, Any]) -> None:
+    """Values that started from one preset or scale cannot take the name of another."""
+    old, new = given.get("preset"), layer.get("preset")
+    if old is not None and new is not None and old != new:
+        raise UserError(f"this configuration started from preset {old}, not from {new}: choose one")
+    if old is None and new is not None and is_complete(given):
+        raise UserError(
+            f"this configuration is a run's, with all its values: preset {new} has none to add"
+        )
+    refuse_another(given.get("scale"), layer.get("scale"))
+
+
+def _check_names(config: RunConfig) -> None:
+    chosen: list[tuple[Registry, str]] = [
+        (METHODS, config.method.name),
+        (BACKBONES, config.backbone.name),
+        *((REGULARIZERS, name) for name in config.regularizers),
+    ]
+    for registry, name in chosen:
+        registry.entry(name)
+    if config.scale and config.scale.name not in SCALES:
+        raise unknown("scale", config.scale.name, SCALES)
+
+
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
+    """Values of `above` over those of `below`, section by section.
+
+    A section that names another choice starts afresh: options of `convnet-small` are none of
+    `resnet18`'s business.
+    """
+    result = dict(below)
+    for key, value in above.items():
+        old = result.get(key)
+        old = bare_name(old) if isinstance(value, Mapping) else old
+        value = bare_name(value) if isinstance(old, Mapping) else value
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            other = value.get("name", old.get("name")) != old.get("name")
+            result[key] = dict(value) if other else merge(old, value)
+        elif isinstance(value, Mapping) and old is not None:
+            raise UserError(f"{key} must hold fields and their values, not {old!r}")
+        else:
+            result[key] = value
+    return result
+
+
+def _check_regularizers(regularizers: Any) -> None:
+    """Here, because a bare name would be taken for a section with a name."""
+    if not isinstance(regularizers, Mapping):
+        raise UserError(
+            "regularizers must hold names and their options, like {lider: {alpha: 0.1}}, "
+            f"but got {regularizers!r}"
+        )
+    for name, options in regularizers.items():
+        if not isinstance(options, Mapping | None):
+            raise UserError(
+                f"regularizers.{name} must hold options and their values, like {{alpha: 0.1}}, "
+                f"but got {options!r}"
+            )
+
+
+def _own_folder(benchmark: Any) -> Any:
+    """`folder:PATH` is the benchmark `folder` with its option `path`, wherever the run happens."""
+    name = benchmark.get("name") if isinstance(benchmark, Mapping) else None
+    if not isinstance(name, str) or not name.startswith("folder:"):
+        return benchmark
+    given = name.removeprefix("folder:")
+    path = str(absolute(given)) if given else ""  # which it will ask for
+    if benchmark.get("path", path) != path:
+        raise UserError(
+            f"benchmark {name} and benchmark.path={benchmark['path']} are two folders: name one"
+        )
+    return {**benchmark, "name": "folder", "path": path}
