@@ -8,7 +8,7 @@ from torch import nn
 from torch.func import functional_call
 
 from liderlab.analysis import hessian_spectrum, weight_perturbation
-from liderlab.functional.hessian import flatten, unflatten
+from liderlab.functional.hessian_products import flatten, unflatten
 
 
 @pytest.mark.parametrize("scale", ["absolute", "filter"])

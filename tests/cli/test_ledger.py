@@ -113,7 +113,7 @@ def test_a_stopped_check_says_what_is_kept(lider, monkeypatch, more, says: str) 
     def stopped(*_: object) -> None:
         raise Stopped(2, "somewhere")
 
-    monkeypatch.setattr("liderlab.paper.ledger.verification.run_again", stopped)
+    monkeypatch.setattr("liderlab.paper.ledger.reproduction_check.repeat_run", stopped)
     code, _, err = lider("ledger", "check", "--cell", "faa/cifar100/500/gdumb", *more)
     assert code == 130
     assert says in err.splitlines()[-1]
@@ -122,7 +122,7 @@ def test_a_stopped_check_says_what_is_kept(lider, monkeypatch, more, says: str) 
 def test_an_installed_package_has_no_committed_places(
     lider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("liderlab.paper.ledger.paths.PACKAGE", tmp_path / "a/b/c/d/ledger")
+    monkeypatch.setattr("liderlab.paper.ledger.ledger_paths.PACKAGE", tmp_path / "a/b/c/d/ledger")
     code, _, err = lider("ledger", "collect")
     assert code == 2
     assert "--out" in err

@@ -3,7 +3,7 @@
 import re
 
 from liderlab.paper import numbers
-from liderlab.paper.ledger.assembly import assemble
+from liderlab.paper.ledger.ledger_document import assemble
 from liderlab.report.ledger_pages import as_markdown, cell_table
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from liderlab.config.merging import make_config
 from liderlab.errors import UserError
-from liderlab.paper.ledger.collection import _weights
+from liderlab.paper.ledger.record_collection import _weights
 from liderlab.runs.execute import run
 from liderlab.runs.folder import RunFolder
 from liderlab.runs.pretrain import export_weights

@@ -21,22 +21,22 @@ _HOMES = {
     "follow_decision_surface": "surface",
     "DecisionSurface": "surface",
     "SurfaceHistory": "surface",
-    "lipschitz_bound": "bounds",
-    "lipschitz_constants": "bounds",
-    "LipschitzBound": "bounds",
-    "LipschitzConstants": "bounds",
+    "lipschitz_bound": "lipschitz_bounds",
+    "lipschitz_constants": "lipschitz_bounds",
+    "LipschitzBound": "lipschitz_bounds",
+    "LipschitzConstants": "lipschitz_bounds",
     "robustness": "attacks",
     "fgsm": "attacks",
     "pgd": "attacks",
     "Robustness": "attacks",
     "weight_perturbation": "weight_noise",
     "WeightPerturbation": "weight_noise",
-    "hessian_spectrum": "sharpness",
-    "HessianSpectrum": "sharpness",
+    "hessian_spectrum": "loss_curvature",
+    "HessianSpectrum": "loss_curvature",
     "measure_in_child": "training_cost",
     "peak_memory": "training_cost",
     "throughput": "training_cost",
-    "Measured": "training_cost",
+    "ChildMeasurement": "training_cost",
     "Throughput": "training_cost",
     "toy_tasks": "toy_problem",
     "toy_boundaries": "toy_problem",
@@ -52,16 +52,16 @@ if TYPE_CHECKING:
     from .attacks import fgsm as fgsm
     from .attacks import pgd as pgd
     from .attacks import robustness as robustness
-    from .bounds import LipschitzBound as LipschitzBound
-    from .bounds import LipschitzConstants as LipschitzConstants
-    from .bounds import lipschitz_bound as lipschitz_bound
-    from .bounds import lipschitz_constants as lipschitz_constants
     from .guessing import GuessingGame as GuessingGame
     from .guessing import found_in as found_in
     from .guessing import guessing_game as guessing_game
+    from .lipschitz_bounds import LipschitzBound as LipschitzBound
+    from .lipschitz_bounds import LipschitzConstants as LipschitzConstants
+    from .lipschitz_bounds import lipschitz_bound as lipschitz_bound
+    from .lipschitz_bounds import lipschitz_constants as lipschitz_constants
+    from .loss_curvature import HessianSpectrum as HessianSpectrum
+    from .loss_curvature import hessian_spectrum as hessian_spectrum
     from .pixels import Pixels as Pixels
-    from .sharpness import HessianSpectrum as HessianSpectrum
-    from .sharpness import hessian_spectrum as hessian_spectrum
     from .surface import DecisionSurface as DecisionSurface
     from .surface import SurfaceHistory as SurfaceHistory
     from .surface import decision_surface as decision_surface
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from .toy_problem import ToyBoundaries as ToyBoundaries
     from .toy_problem import toy_boundaries as toy_boundaries
     from .toy_problem import toy_tasks as toy_tasks
-    from .training_cost import Measured as Measured
+    from .training_cost import ChildMeasurement as ChildMeasurement
     from .training_cost import Throughput as Throughput
     from .training_cost import measure_in_child as measure_in_child
     from .training_cost import peak_memory as peak_memory

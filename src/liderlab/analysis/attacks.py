@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from ..errors import unknown
+from .analysis_result import AnalysisResult
 from .pixels import Normalisation, Pixels, box, pixel
-from .result import Result
 from .scores import (
     BATCH,
     Model,
@@ -34,7 +34,7 @@ Attack = Literal["fgsm", "pgd"]
 
 
 @dataclass(frozen=True, eq=False)
-class Robustness(Result):
+class Robustness(AnalysisResult):
     """accuracy: percent, one for each of epsilons (in pixels of 0…1), by attack."""
 
     epsilons: np.ndarray

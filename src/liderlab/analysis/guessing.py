@@ -20,13 +20,13 @@ import torch
 from torch import Tensor
 
 from ..errors import unknown
+from .analysis_result import AnalysisResult
 from .pixels import Normalisation, Pixels, pixel
-from .result import Result
 from .scores import Model, check_data, margin, relative, scores
 
 
 @dataclass(frozen=True, eq=False)
-class GuessingGame(Result):
+class GuessingGame(AnalysisResult):
     """scores, in_memory: (n,). false_positive_rate, true_positive_rate: the ROC curve."""
 
     auc: float

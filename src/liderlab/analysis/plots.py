@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .attacks import Robustness
-from .bounds import LipschitzBound
+from .figure_style import COLOURS, LINES, MARKERS, new_figure
 from .guessing import GuessingGame
-from .sharpness import HessianSpectrum
-from .style import COLOURS, LINES, MARKERS, new_figure
+from .lipschitz_bounds import LipschitzBound
+from .loss_curvature import HessianSpectrum
 from .surface import DecisionSurface, SurfaceHistory
 from .toy_problem import ToyBoundaries
 from .weight_noise import WeightPerturbation

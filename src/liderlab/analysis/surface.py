@@ -17,14 +17,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .analysis_result import AnalysisResult
 from .attacks import loss_gradient
 from .pixels import Normalisation, Pixels, pixel
-from .result import Result
 from .scores import Model, check_data, margin, relative, scores
 
 
 @dataclass(frozen=True, eq=False)
-class DecisionSurface(Result):
+class DecisionSurface(AnalysisResult):
     """The surface around n samples, on a grid of g x g perturbations.
 
     steps: (g,) values of i and of j. height: (g, g) mean S over the samples, rows by j (FGSM),
@@ -91,7 +91,7 @@ def decision_surface(
 
 
 @dataclass(frozen=True, eq=False)
-class SurfaceHistory(Result):
+class SurfaceHistory(AnalysisResult):
     """surfaces[group][t]: around that group of samples, after task t."""
 
     surfaces: dict[str, list[DecisionSurface]]

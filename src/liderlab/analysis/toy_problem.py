@@ -22,7 +22,7 @@ from torch.nn.utils import skip_init
 from ..memory import Column, Memory
 from ..memory.policies import Reservoir
 from ..regularizers.lider import LiDER
-from .result import Result
+from .analysis_result import AnalysisResult
 from .scores import accuracy, scores
 
 Points = tuple[Tensor, Tensor]
@@ -30,7 +30,7 @@ Points = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True, eq=False)
-class ToyBoundaries(Result):
+class ToyBoundaries(AnalysisResult):
     """What the network says about the plane after each task.
 
     axis_x, axis_y: (g,) of the grid. regions: (tasks, g, g) the class predicted at each place, rows

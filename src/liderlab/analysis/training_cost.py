@@ -12,11 +12,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from .result import Result
+from .analysis_result import AnalysisResult
 
 
 @dataclass(frozen=True, eq=False)
-class Measured(Result):
+class ChildMeasurement(AnalysisResult):
     """What a call in a process of its own gave and cost.
 
     peak_bytes: the most physical memory the process ever held, with everything that was loaded;
@@ -29,7 +29,7 @@ class Measured(Result):
     seconds: float
 
 
-def measure_in_child(function: Callable[..., Any], *args: Any, **options: Any) -> Measured:
+def measure_in_child(function: Callable[..., Any], *args: Any, **options: Any) -> ChildMeasurement:
     """Call a function in a fresh process, and look at that process's memory.
 
     Memory that was given back is not given back to a process's peak, so only a process of its own
@@ -56,7 +56,7 @@ def measure_in_child(function: Callable[..., Any], *args: Any, **options: Any) -
         raise RuntimeError(f"The process ended without a result (exit code {child.exitcode}).")
     if isinstance(answer, str):
         raise RuntimeError(f"The call failed in its process: {answer}")
-    return Measured(*answer)
+    return ChildMeasurement(*answer)
 
 
 def _measure(
@@ -88,7 +88,7 @@ def peak_memory() -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Throughput(Result):
+class Throughput(AnalysisResult):
     """samples_per_second: by the median step. seconds: of every timed step."""
 
     samples_per_second: float

@@ -18,14 +18,14 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from ..errors import unknown
-from .result import Result
+from .analysis_result import AnalysisResult
 from .scores import accuracy, check_data, cross_entropy, scores
 
 Scale = Literal["absolute", "filter"]
 
 
 @dataclass(frozen=True, eq=False)
-class WeightPerturbation(Result):
+class WeightPerturbation(AnalysisResult):
     """loss (cross-entropy) and accuracy (percent): (len(sigmas), draws)."""
 
     sigmas: np.ndarray

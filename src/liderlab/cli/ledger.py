@@ -17,9 +17,9 @@ from .study import runner
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..paper.ledger.campaign import Item
-    from ..paper.ledger.record import Record
-    from ..paper.ledger.verification import Verdict
+    from ..paper.ledger.campaign import CampaignRun
+    from ..paper.ledger.record import LedgerRecord
+    from ..paper.ledger.reproduction_check import CheckOutcome
     from ..runs.planned_run import PlannedRun
 
 app = typer.Typer(
@@ -98,8 +98,8 @@ def _chosen(ledger: Tree, table: str | None, setting: str | None, status: str | 
     ]
 
 
-def _ledger(folder: Path | None) -> tuple[Tree, list[Record]]:
-    from ..paper.ledger.assembly import assemble
+def _ledger(folder: Path | None) -> tuple[Tree, list[LedgerRecord]]:
+    from ..paper.ledger.ledger_document import assemble
     from ..paper.ledger.record import read_records
 
     records = read_records(folder)
@@ -118,7 +118,7 @@ def cells(
 
     Reads the records; writes nothing.
     """
-    from ..paper.ledger.assembly import all_cells
+    from ..paper.ledger.ledger_document import all_cells
 
     names = all_cells(_ledger(records)[0])
     chosen = [name for name in names if all(word in name for word in words or [])]
@@ -167,7 +167,7 @@ def measure(
         for plan in plans:
             print(plan.name, "finished" if RunFolder(plan.folder).finished else "", sep="\t")
         return
-    from ..paper.studies.workflow import check_inputs, is_finished
+    from ..paper.studies.study_execution import check_inputs, is_finished
 
     waiting = [plan for plan in plans if not is_finished(plan)]
     err = new_console(stderr=True)
@@ -185,10 +185,12 @@ def measure(
         raise RunFailed(f"{len(failed)} of {len(plans)} runs failed: {reasons}")
 
 
-def _analyze(items: Sequence[Item], out: Path, done: Sequence[PlannedRun], err: Console) -> None:
+def _analyze(
+    items: Sequence[CampaignRun], out: Path, done: Sequence[PlannedRun], err: Console
+) -> None:
     """Look into the first pair, once."""
     from ..paper.ledger.campaign import ANALYSES, followed
-    from ..paper.studies.run_analysis import analyze_run
+    from ..paper.studies.single_run_analysis import analyze_run
     from ..report.terminal.study_tables import write_findings
 
     for item in items:
@@ -215,7 +217,7 @@ def collect(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where to write; by default the places of the source tree."),
+        typer.Option(help="Where to write; by default the ledger_paths of the source tree."),
     ] = None,
     commit: Annotated[
         str | None, typer.Option(help="The commit of this project that the runs were made with.")
@@ -225,13 +227,13 @@ def collect(
 
     Reads run folders. Writes a small record of each run, ledger.json, ledger.md and the figures.
     """
-    from ..paper.ledger.collection import Harvest, harvest
-    from ..paper.ledger.paths import places
+    from ..paper.ledger.ledger_paths import ledger_paths
     from ..paper.ledger.record import merged, read_records, write_records
+    from ..paper.ledger.record_collection import CollectedRecords, collect_records
     from ..report.ledger_pages import write_ledger
 
-    where = places(out)
-    found = harvest(folder, commit) if folder else Harvest([], {})
+    where = ledger_paths(out)
+    found = collect_records(folder, commit) if folder else CollectedRecords([], {})
     for name, why in found.left_out.items():
         new_console(stderr=True).print(f"left out {name}: {why}", highlight=False, soft_wrap=True)
     old = read_records(where.records) if where.records.is_dir() else []
@@ -269,10 +271,15 @@ def check(
     Reads the records and the benchmark's data. Writes the run to --out, if it is given. Ends with
     exit code 1 if the two do not agree.
     """
-    from ..paper.ledger.verification import compare, run_again, runs_of, with_seed
+    from ..paper.ledger.reproduction_check import (
+        compare,
+        record_of_seed,
+        records_of_cell,
+        repeat_run,
+    )
 
-    runs = runs_of(cell, *_ledger(records))
-    record = with_seed(runs, seed)
+    runs = records_of_cell(cell, *_ledger(records))
+    record = record_of_seed(runs, seed)
 
     from ..report.terminal.progress import ProgressDisplay
 
@@ -281,7 +288,7 @@ def check(
     with tempfile.TemporaryDirectory() as temporary, ProgressDisplay(err, 1) as display:
         display.begin(record.name)
         try:
-            now = run_again(record, out or Path(temporary) / "run", display)
+            now = repeat_run(record, out or Path(temporary) / "run", display)
         except Stopped as stopped:
             if out is None:
                 raise stopped.saying("nothing was kept; with --out it can be resumed") from None
@@ -293,7 +300,7 @@ def check(
         raise RunFailed(f"{cell} does not agree with its record")
 
 
-def _tell(cell: str, verdict: Verdict, as_json: bool) -> None:
+def _tell(cell: str, verdict: CheckOutcome, as_json: bool) -> None:
     committed, now = verdict.committed, verdict.now
     if as_json:
         tree = {

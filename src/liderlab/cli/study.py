@@ -24,8 +24,8 @@ from .shared import (
 )
 
 if TYPE_CHECKING:
-    from ..paper.studies.study import RunAll
-    from ..paper.studies.workflow import Conducted
+    from ..paper.studies.study_definition import RunAll
+    from ..paper.studies.study_execution import CompletedStudy
     from ..runs.planned_run import PlannedRun
 
 app = typer.Typer()
@@ -106,12 +106,12 @@ def study(
         threads = threads_each("local", workers)
     request = Request(scale, seeds, benchmark, device, threads)
 
-    from ..paper.studies.workflow import conduct
+    from ..paper.studies.study_execution import run_study
     from ..report.terminal.study_tables import FILES, as_table, write_study
 
     err = new_console(stderr=True)
     try:
-        conducted = conduct(
+        conducted = run_study(
             name, request, out, runner(workers), lambda text: err.print(text, highlight=False)
         )
     except Stopped as stopped:
@@ -139,7 +139,7 @@ def runner(workers: int) -> RunAll:
 
 def _in_turn(plans: Sequence[PlannedRun]) -> dict[str, str]:
     """One after the other, under one bar."""
-    from ..paper.studies.workflow import run_in_turn
+    from ..paper.studies.study_execution import run_in_turn
     from ..report.terminal.progress import ProgressDisplay
 
     with ProgressDisplay(new_console(stderr=True), len(plans)) as display:
@@ -158,7 +158,7 @@ def _side_by_side(workers: int, plans: Sequence[PlannedRun]) -> dict[str, str]:
     return {o.plan.name: o.error or o.state for o in outcomes if o.state != "done"}
 
 
-def _report(conducted: Conducted, file: Path) -> None:
+def _report(conducted: CompletedStudy, file: Path) -> None:
     """The page about the study's runs; a study without runs has none."""
     from ..report.page.html import write_report
     from ..report.run_records import read_all
@@ -215,7 +215,7 @@ def analyze(
         raise UserError(f"{name} compares runs; one run can be analysed by {', '.join(looking)}")
     Request(scale)  # a wrong scale is said before anything is loaded
 
-    from ..paper.studies.run_analysis import analyze_run
+    from ..paper.studies.single_run_analysis import analyze_run
     from ..report.terminal.study_tables import as_table, write_findings
 
     findings, figure, document = analyze_run(name, run, scale)
@@ -239,10 +239,10 @@ def list_studies(as_json: bool) -> None:
     from ..config.scale import SCALES
     from ..paper.studies import STUDIES, find_study
     from ..paper.studies.cases import Request
-    from ..paper.studies.cost_estimate import estimate
+    from ..paper.studies.cost_estimate import estimate_cost
 
     costs = {
-        name: {scale: estimate(find_study(name), Request(scale)) for scale in SCALES}
+        name: {scale: estimate_cost(find_study(name), Request(scale)) for scale in SCALES}
         for name in STUDIES
     }
     if as_json:
@@ -252,7 +252,7 @@ def list_studies(as_json: bool) -> None:
                 "summary": entry.summary,
                 "paper": find_study(name).paper,
                 "analysis": bool(entry.facts.get("analysis")),
-                "estimate": {scale: vars(cost) for scale, cost in costs[name].items()},
+                "estimate_cost": {scale: vars(cost) for scale, cost in costs[name].items()},
             }
             for name, entry in STUDIES.items()
         ]
@@ -271,7 +271,7 @@ def list_studies(as_json: bool) -> None:
     console = new_console()
     console.print(table)
     console.print(
-        "runs and their time per seed on one CPU core: an estimate from counted steps and a "
+        "runs and their time per seed on one CPU core: an estimate_cost from counted steps and a "
         "measured time per image; "
         "what is there already, or shared with another study, is not repeated",
         highlight=False,

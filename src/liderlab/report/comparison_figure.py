@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..analysis.style import COLOURS, MARKERS, new_figure
+from ..analysis.figure_style import COLOURS, MARKERS, new_figure
 from ..runs.accuracy_figure import save
 
 Result = Mapping[str, Any]

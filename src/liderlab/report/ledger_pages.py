@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..files import write_atomically
-from ..paper.ledger.assembly import as_json, assemble
 from ..paper.ledger.cells import OURS
-from ..paper.ledger.deviations import STATUSES, in_words
-from ..paper.ledger.paths import findings
+from ..paper.ledger.deviations import STATUSES, describe_deviations
+from ..paper.ledger.ledger_document import as_json, assemble
+from ..paper.ledger.ledger_paths import read_findings
 from ..paper.numbers import TABLES
 from ..paper.studies.cases import LABELS, METHOD_NAMES
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ..paper.ledger.record import Record
+    from ..paper.ledger.record import LedgerRecord
 
 Tree = dict[str, Any]
 NONE = "–"
@@ -59,7 +59,7 @@ freedom, take differences as normal, and are not corrected for there being sever
 """
 
 
-def write_ledger(records: Sequence[Record], folder: Path) -> list[str]:
+def write_ledger(records: Sequence[LedgerRecord], folder: Path) -> list[str]:
     """ledger.json, ledger.md and the figures that there are records for; returns their names."""
     from ..paper.ledger.figures import as_png, draw_all
 
@@ -67,7 +67,7 @@ def write_ledger(records: Sequence[Record], folder: Path) -> list[str]:
     figures = draw_all(records, ledger)
     files = {
         "ledger.json": as_json(ledger).encode(),
-        "ledger.md": as_markdown(ledger, findings(), figures).encode(),
+        "ledger.md": as_markdown(ledger, read_findings(), figures).encode(),
         **{name: as_png(figure) for name, figure in figures.items()},
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -141,14 +141,14 @@ def _scale(rows: Sequence[Tree]) -> str:
         if all(row["departs"].get(key) == change for row in rows)
     }
     text = (
-        f"All of them: {in_words(shared)}."
+        f"All of them: {describe_deviations(shared)}."
         if shared
         else "Network, data and schedule: the paper's."
     )
     for row in rows:
         own = {k: v for k, v in row["departs"].items() if k not in shared}
         if own:
-            text += f" {row['label']}: {in_words(own)}."
+            text += f" {row['label']}: {describe_deviations(own)}."
     return f"{text}\n"
 
 

@@ -7,7 +7,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..analysis.style import new_figure
+from ..analysis.figure_style import new_figure
 from ..files import write_atomically
 
 if TYPE_CHECKING:

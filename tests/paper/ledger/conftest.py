@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from liderlab.paper.ledger.campaign import campaign
-from liderlab.paper.ledger.commands import command_of
-from liderlab.paper.ledger.record import Record
+from liderlab.paper.ledger.record import LedgerRecord
+from liderlab.paper.ledger.repeat_command import repeat_command
 from liderlab.paper.studies.cases import Case, preset_of
 from liderlab.runs.execute import run
 
@@ -21,7 +21,7 @@ SMALLER = {
 
 
 @pytest.fixture
-def record() -> Callable[..., Record]:
+def record() -> Callable[..., LedgerRecord]:
     """A record with these numbers; everything else as a run of the case would have it."""
 
     def make(case: Case, faa: float, ff: float | None = 10.0, scale: str = "cpu", **more: Any):
@@ -65,9 +65,9 @@ def record() -> Callable[..., Record]:
             "commit": None,
             "analyses": {},
             "config": config,
-            "command": command_of(case, scale),
+            "command": repeat_command(case, scale),
         }
-        return Record(**(values | more))
+        return LedgerRecord(**(values | more))
 
     return make
 

@@ -8,11 +8,11 @@ import pytest
 from liderlab.config.merging import make_config
 from liderlab.config.yaml_values import parse_assignment
 from liderlab.errors import UserError
-from liderlab.paper.ledger.campaign import GROUPS, SEEDS, Item, by_name, campaign, followed
-from liderlab.paper.ledger.commands import command_of
+from liderlab.paper.ledger.campaign import GROUPS, SEEDS, CampaignRun, by_name, campaign, followed
+from liderlab.paper.ledger.repeat_command import repeat_command
 from liderlab.paper.studies import find_study
+from liderlab.paper.studies.case_runs import plan_runs
 from liderlab.paper.studies.cases import Case, Request, config_of
-from liderlab.paper.studies.run_plans import plan_runs
 
 
 def test_all_of_one_seed_comes_before_the_next() -> None:
@@ -92,7 +92,7 @@ def test_an_unknown_group_is_one_sentence() -> None:
 )
 def test_the_command_repeats_the_run(case: Case) -> None:
     """What is typed comes to the same configuration."""
-    words = command_of(case, "cpu").split()
+    words = repeat_command(case, "cpu").split()
     assert words[:2] == ["lider", "run"]
     options = list(zip(words[2::2], words[3::2], strict=True))
     start = {name: value for name, value in options if name in ("--preset", "--scale")}
@@ -101,4 +101,4 @@ def test_the_command_repeats_the_run(case: Case) -> None:
     added = {value: {} for name, value in options if name == "--regularizer"}
     assigned = [parse_assignment(value) for name, value in options if name == "--set"]
     layers = [tree | numbers, *([{"regularizers": added}] if added else []), *assigned]
-    assert make_config(*layers) == config_of(case, Item("", case, "cpu").request, ())
+    assert make_config(*layers) == config_of(case, CampaignRun("", case, "cpu").request, ())

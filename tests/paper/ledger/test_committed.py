@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from liderlab.paper.ledger.assembly import as_json, assemble
 from liderlab.paper.ledger.figures import draw_all
-from liderlab.paper.ledger.paths import PACKAGE, findings, places
+from liderlab.paper.ledger.ledger_document import as_json, assemble
+from liderlab.paper.ledger.ledger_paths import PACKAGE, ledger_paths, read_findings
 from liderlab.paper.ledger.record import read_records
 from liderlab.report.ledger_pages import FIGURES, as_markdown
 
@@ -17,7 +17,7 @@ def test_the_page_and_the_json_are_those_of_the_records() -> None:
     ledger = assemble(records)
     figures = draw_all(records, ledger)
     assert (ROOT / "docs/ledger.json").read_text(encoding="utf-8") == as_json(ledger)
-    page = as_markdown(ledger, findings(), figures)
+    page = as_markdown(ledger, read_findings(), figures)
     assert (ROOT / "docs/ledger.md").read_text(encoding="utf-8") == page
     drawn = {path.name for path in ROOT.glob("docs/ledger_*.png")}
     assert drawn == set(figures)
@@ -35,5 +35,5 @@ def test_no_stand_in_is_committed() -> None:
 
 
 def test_a_checkout_is_where_it_is_written() -> None:
-    assert places(None).pages == ROOT / "docs"
-    assert places(Path("x")).records == Path("x/records")
+    assert ledger_paths(None).pages == ROOT / "docs"
+    assert ledger_paths(Path("x")).records == Path("x/records")

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from liderlab.paper.ledger.assembly import assemble
 from liderlab.paper.ledger.figures import (
     PRINTED,
     as_png,
@@ -15,6 +14,7 @@ from liderlab.paper.ledger.figures import (
     draw_curves,
     draw_summary,
 )
+from liderlab.paper.ledger.ledger_document import assemble
 from liderlab.paper.ledger.record import Curves
 from liderlab.paper.studies.cases import Case
 from liderlab.report.ledger_pages import as_markdown

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from liderlab.paper.studies.cases import Request
-from liderlab.paper.studies.workflow import Conducted, conduct, run_in_turn
+from liderlab.paper.studies.study_execution import CompletedStudy, run_in_turn, run_study
 from liderlab.runs import accuracy_figure
 from liderlab.runs.planned_run import PlannedRun
 
@@ -36,16 +36,16 @@ def studies_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def conducted(studies_folder: Path) -> Callable[[str], Conducted]:
+def conducted(studies_folder: Path) -> Callable[[str], CompletedStudy]:
     """A study's findings, computed once."""
-    kept: dict[str, Conducted] = {}
+    kept: dict[str, CompletedStudy] = {}
 
-    def of(name: str) -> Conducted:
+    def of(name: str) -> CompletedStudy:
         if name not in kept:
             with pytest.MonkeyPatch.context() as patched:
                 # half a second for each of a hundred runs, and nobody looks at it
                 patched.setattr(accuracy_figure, "leave_figure", leave_a_mark)
-                kept[name] = conduct(name, Request("smoke"), studies_folder, in_turn)
+                kept[name] = run_study(name, Request("smoke"), studies_folder, in_turn)
         return kept[name]
 
     return of

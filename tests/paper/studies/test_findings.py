@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from liderlab.paper.studies import STUDIES
-from liderlab.paper.studies.workflow import Conducted
+from liderlab.paper.studies.study_execution import CompletedStudy
 from liderlab.report.terminal.study_tables import FILES, write_study
 
-Study = Callable[[str], Conducted]
+Study = Callable[[str], CompletedStudy]
 ROWS = {
     "main": 17,
     "regularizers": 10,
@@ -31,7 +31,7 @@ ROWS = {
 }
 
 
-def rows(conducted: Conducted, **where: Any) -> list[dict[str, Any]]:
+def rows(conducted: CompletedStudy, **where: Any) -> list[dict[str, Any]]:
     """The rows with these values."""
     found = conducted.findings.rows
     return [row for row in found if all(row[key] == value for key, value in where.items())]

@@ -3,18 +3,18 @@
 from dataclasses import replace
 from pathlib import Path
 
-from liderlab.paper.ledger.record import Metrics, Record
+from liderlab.paper.ledger.record import LedgerRecord, Metrics
 from liderlab.paper.studies.cases import Case
 from liderlab.report.page.ledger_lookup import in_ledger
 from liderlab.report.page.run_groups import grouped
 from liderlab.report.run_records import read_all
 
 
-def kept(config: dict, seed: int, faa: float) -> Record:
+def kept(config: dict, seed: int, faa: float) -> LedgerRecord:
     metrics = Metrics(faa=faa, ff=1.0, bwt=None, fwt=None, aia=None)
     case = replace(Case("cifar100", 500, "er-ace"), seed=seed)
     facts = {"case": case, "scale": "cpu", "config": {**config, "seed": seed}}
-    return Record.model_construct(class_incremental=metrics, **facts)
+    return LedgerRecord.model_construct(class_incremental=metrics, **facts)
 
 
 def test_only_the_same_configuration_is_told(runs: Path) -> None:

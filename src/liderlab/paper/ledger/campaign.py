@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...errors import unknown
+from ..studies.case_runs import run_name
 from ..studies.cases import Case, Request, config_of, preset_of
-from ..studies.run_plans import run_name
-from ..studies.study import PlannedRun
+from ..studies.study_definition import PlannedRun
 
 SETTING, BUFFER = "cifar100", 500
 METHODS = ("er-ace", "der++", "x-der-rpc", "icarl", "gdumb")
@@ -35,7 +35,7 @@ is as large as in the paper's number of steps, at the same learning rate."""
 
 
 @dataclass(frozen=True)
-class Item:
+class CampaignRun:
     """One run of the campaign: the case, and the scale that it is run at."""
 
     group: str
@@ -60,7 +60,7 @@ class Item:
 
 def campaign(
     groups: Sequence[str] = tuple(GROUPS), seeds: int | None = None, scale: str | None = None
-) -> list[Item]:
+) -> list[CampaignRun]:
     """The runs in their order. seeds, scale: None as each group has them.
 
     >>> [item.case.label for item in campaign(["single-epoch"])]
@@ -73,7 +73,7 @@ def campaign(
             raise unknown("group", group, GROUPS)
     most = max((seeds or SEEDS[group] for group in groups), default=0)
     return [
-        Item(group, _kept(replace(case, seed=seed)), scale or SCALES[group])
+        CampaignRun(group, _kept(replace(case, seed=seed)), scale or SCALES[group])
         for seed in range(most)
         for group in GROUPS
         if group in groups and seed < (seeds or SEEDS[group])
@@ -120,9 +120,9 @@ def followed(case: Case) -> bool:
     return pair and case.addition in ("", "lider") and case.seed == 0
 
 
-def by_name(items: Iterable[Item]) -> dict[str, Item]:
+def by_name(items: Iterable[CampaignRun]) -> dict[str, CampaignRun]:
     """The runs that an item may be, by name: whether it kept its networks makes no difference."""
-    found: dict[str, Item] = {}
+    found: dict[str, CampaignRun] = {}
     for item in items:
         for kept in (False, True):
             found.setdefault(replace(item, case=replace(item.case, keep_tasks=kept)).name, item)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ...config.diff import flat
 from ..studies.cases import Case, preset_of
-from .record import Record
+from .record import LedgerRecord
 
 Status = Literal["paper scale", "smaller scale", "not measured"]
 STATUSES: dict[Status, str] = {
@@ -33,33 +33,34 @@ WORDS = {
     "regularizers.lider.alpha": "LiDER's α",
     "regularizers.lider.beta": "LiDER's β",
 }
-Departures = dict[str, dict[str, Any]]
+Deviations = dict[str, dict[str, Any]]
 """By dotted name: {"from": the paper's value, "to": ours}; None: all of them, or none."""
 
 
-def departures(record: Record) -> Departures:
+def deviations_from_paper(record: LedgerRecord) -> Deviations:
     """What the scale changed, and in what else the run is not the paper's row for its case."""
     row = flat(preset_of(replace(record.case, column="tuned")).config)
     row["memory.size"] = record.case.buffer if record.case.buffer else row.get("memory.size")
     ours = flat(record.config)
     changes = (record.config.get("scale") or {}).get("changes") or {}
-    found: Departures = {key: dict(change) for key, change in changes.items()}
+    found: Deviations = {key: dict(change) for key, change in changes.items()}
     for key, value in row.items():
         if key not in found and value is not None and ours.get(key, value) != value:
             found[key] = {"from": value, "to": ours[key]}
     return found
 
 
-def status_of(record: Record) -> Status:
+def status_of(record: LedgerRecord) -> Status:
     """paper scale: nothing was made smaller. Another learning rate does not make it smaller, but
-    stands among its departures."""
+    stands among its deviations_from_paper."""
     changes = (record.config.get("scale") or {}).get("changes")
     return "smaller scale" if changes else "paper scale"
 
 
-def in_words(found: Mapping[str, Mapping[str, Any]]) -> str:
+def describe_deviations(found: Mapping[str, Mapping[str, Any]]) -> str:
     """
-    >>> in_words({"training.epochs": {"from": 50, "to": 5}, "training.lr": {"from": 0.1, "to": 1}})
+    >>> changes = {"training.epochs": {"from": 50, "to": 5}, "training.lr": {"from": 0.1, "to": 1}}
+    >>> describe_deviations(changes)
     'epochs 5 for 50, lr 1 for 0.1'
     """
     return ", ".join(

@@ -6,11 +6,11 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...analysis.style import COLOURS, LINES, MARKERS, new_figure
+from ...analysis.figure_style import COLOURS, LINES, MARKERS, new_figure
 from ..studies.cases import METHOD_NAMES
-from .assembly import Measured, measured, spread
 from .campaign import BOUNDS, BUFFER, METHODS, SETTING
-from .record import Curves, Record
+from .ledger_document import MeasuredCase, measured, spread
+from .record import Curves, LedgerRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ Points are means over stretches of steps. λ is there once something is replayed
 at the end, when it learns the memory."""
 
 
-def draw_all(records: Sequence[Record], ledger: Tree) -> dict[str, Figure]:
+def draw_all(records: Sequence[LedgerRecord], ledger: Tree) -> dict[str, Figure]:
     """By file name; what there are no records for is left out."""
     found = {
         "ledger_summary.png": draw_summary(records, ledger),
@@ -37,7 +37,7 @@ def draw_all(records: Sequence[Record], ledger: Tree) -> dict[str, Figure]:
     return {name: figure for name, figure in found.items() if figure is not None}
 
 
-def draw_summary(records: Sequence[Record], ledger: Tree) -> Figure | None:
+def draw_summary(records: Sequence[LedgerRecord], ledger: Tree) -> Figure | None:
     """FAA of every method alone and with LiDER, same learning rate: the mean with its 95 % interval
     and every seed; finetune and joint as lines."""
     groups = _main(records)
@@ -65,7 +65,7 @@ def draw_summary(records: Sequence[Record], ledger: Tree) -> Figure | None:
     return figure
 
 
-def _title(groups: Sequence[Measured]) -> str:
+def _title(groups: Sequence[MeasuredCase]) -> str:
     """What all of them share, and how many seeds the fewest and the most of them have."""
     config = groups[0].records[0].config
     size = f"{config['training']['epochs']} epochs, width {config['backbone'].get('width')}"
@@ -76,7 +76,7 @@ def _title(groups: Sequence[Measured]) -> str:
     return f"{where}, scale {groups[0].scale} ({size}), {seeds} seed{many}"
 
 
-def _point(axes: Axes, x: float, group: Measured, number: int, label: str) -> None:
+def _point(axes: Axes, x: float, group: MeasuredCase, number: int, label: str) -> None:
     """A bar with its interval, and the seeds as dots beside it."""
     values = group.values("faa")
     found = spread(values)
@@ -90,7 +90,7 @@ def _point(axes: Axes, x: float, group: Measured, number: int, label: str) -> No
 
 
 def _gains(
-    axes: Axes, groups: dict[tuple[str, str], Measured], methods: Sequence[str], ledger: Tree
+    axes: Axes, groups: dict[tuple[str, str], MeasuredCase], methods: Sequence[str], ledger: Tree
 ) -> None:
     """LiDER's paired difference, with its 95 % interval, and the paper's beside it."""
     printed = {
@@ -121,9 +121,9 @@ def _gains(
     axes.grid(axis="x", alpha=0.3)
 
 
-def _main(records: Sequence[Record]) -> dict[tuple[str, str], Measured]:
+def _main(records: Sequence[LedgerRecord]) -> dict[tuple[str, str], MeasuredCase]:
     """The configurations of the summary: the controlled ones, where that is another."""
-    found: dict[tuple[str, str], Measured] = {}
+    found: dict[tuple[str, str], MeasuredCase] = {}
     for group in measured(records):
         case = group.case
         if case.setting == SETTING and case == case.as_usual and case.buffer in (None, BUFFER):
@@ -133,7 +133,7 @@ def _main(records: Sequence[Record]) -> dict[tuple[str, str], Measured]:
     return found
 
 
-def draw_curves(records: Sequence[Record]) -> Figure | None:
+def draw_curves(records: Sequence[LedgerRecord]) -> Figure | None:
     """λ_k and c_k of every stage (columns) over training, a row for every method with LiDER: its
     first seed. Dotted lines: where one task ends and the next begins."""
     groups = _main(records)

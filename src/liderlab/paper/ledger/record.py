@@ -55,7 +55,7 @@ class Curves(BaseModel):
     borders: list[int]
 
 
-class Record(BaseModel):
+class LedgerRecord(BaseModel):
     """One run.
 
     run: the name of its folder. memory_accuracy: on the memory after the last task, mean over the
@@ -136,7 +136,7 @@ def _plain(value: str | float) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def read_record(text: str | bytes, place: str) -> Record:
+def read_record(text: str | bytes, place: str) -> LedgerRecord:
     """place: what to call it if something is wrong with it."""
     try:
         tree = json.loads(text)
@@ -149,12 +149,12 @@ def read_record(text: str | bytes, place: str) -> Record:
             f"{place} is a record of format {tree['format']!r}, and this version reads {FORMAT}"
         )
     try:
-        return Record.model_validate(tree)
+        return LedgerRecord.model_validate(tree)
     except ValidationError as error:
-        raise UserError(f"{place} is no record: {one_sentence(error, Record)}") from None
+        raise UserError(f"{place} is no record: {one_sentence(error, LedgerRecord)}") from None
 
 
-def read_records(folder: Path | None = None) -> list[Record]:
+def read_records(folder: Path | None = None) -> list[LedgerRecord]:
     """All in a folder; by default those that come with the package."""
     if folder is not None and not folder.is_dir():
         raise UserError(f"{folder} is not a folder of records")
@@ -169,14 +169,14 @@ def read_records(folder: Path | None = None) -> list[Record]:
     return records
 
 
-def write_records(records: Iterable[Record], folder: Path) -> None:
+def write_records(records: Iterable[LedgerRecord], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for record in records:
         data = record.text().encode()
         write_atomically(folder / f"{record.name}.json", lambda file, data=data: file.write(data))  # type: ignore[misc]
 
 
-def merged(old: Sequence[Record], new: Sequence[Record]) -> list[Record]:
+def merged(old: Sequence[LedgerRecord], new: Sequence[LedgerRecord]) -> list[LedgerRecord]:
     """New records take the place of old ones of the same name."""
     found = {record.name: record for record in (*old, *new)}
     return [found[name] for name in sorted(found)]

@@ -72,7 +72,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Claim:
+class PaperClaim:
     """A number of the text."""
 
     name: str
@@ -106,10 +106,10 @@ def cells() -> tuple[Cell, ...]:
 
 
 @cache
-def claims() -> tuple[Claim, ...]:
+def claims() -> tuple[PaperClaim, ...]:
     """The text's numbers about its tables."""
     return tuple(
-        Claim(row["name"], row["setting"], row["method"], float(row["value"]), row["text"])
+        PaperClaim(row["name"], row["setting"], row["method"], float(row["value"]), row["text"])
         for row in _rows("claims.csv")
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...registry import Entry, Registry
 
 if TYPE_CHECKING:
-    from .study import Study
+    from .study_definition import Study
 
 _HOME = "liderlab.paper.studies"
 LOOKS = {"analysis": True}  # looks into single runs: `lider analyze NAME RUN` does, too

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...analysis.style import COLOURS, LINES, MARKERS, new_figure
+from ...analysis.figure_style import COLOURS, LINES, MARKERS, new_figure
 from .cases import METHOD_NAMES
-from .study import Row
+from .study_definition import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

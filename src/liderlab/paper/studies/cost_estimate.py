@@ -1,4 +1,4 @@
-"""What a study would cost: counted steps times a measured time per row. An estimate, no more.
+"""What a study would cost: counted steps times a measured time per row. An estimate_cost, no more.
 
     seconds = Σ over runs  steps · rows per step · seconds per row(network, width, image)
 
@@ -18,9 +18,9 @@ from typing import Any
 from ...config.scale import shrink
 from ...config.schema import RunConfig
 from ...streams import BENCHMARKS
+from .case_runs import plan_runs
 from .cases import Request
-from .run_plans import plan_runs
-from .study import Study
+from .study_definition import Study
 
 IMAGES_PER_CLASS = {
     "split-digits": 144,
@@ -61,7 +61,7 @@ PASSES |= {"x-der-rpc": 3, "gmed": 6}
 
 
 @dataclass(frozen=True)
-class Cost:
+class StudyCost:
     """runs: different ones. steps and seconds (one core) of all of them together."""
 
     runs: int
@@ -69,11 +69,11 @@ class Cost:
     seconds: float
 
 
-def estimate(study: Study, request: Request) -> Cost:
+def estimate_cost(study: Study, request: Request) -> StudyCost:
     """What the study's runs cost if none of them is there yet."""
     plans = {plan.name: plan for _, plan in plan_runs(study, request, Path())}
     counted = [_steps_and_seconds(plan.config) for plan in plans.values()]
-    return Cost(len(plans), sum(s for s, _ in counted), sum(t for _, t in counted))
+    return StudyCost(len(plans), sum(s for s, _ in counted), sum(t for _, t in counted))
 
 
 def _steps_and_seconds(config: RunConfig) -> tuple[int, float]:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...functional.statistics import summarise
-from .accuracy import by_case, describe
+from .accuracy_table import by_case, describe
 from .cases import Addition, Case, Request, chosen_settings, over_seeds
-from .study import Column, Findings, Finished, Row, Study
+from .study_definition import Findings, FinishedCase, Row, Study, TableColumn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,13 +23,13 @@ SAMPLES = {"smoke": 8, "cpu": 32, "paper": 100}
 POINTS = {"smoke": 7, "cpu": 21, "paper": 41}
 EXTENT = 0.1  # of a pixel's range from black to white
 COLUMNS = [
-    Column("run on", ("benchmark",)),
-    Column("buffer", ("buffer",), digits=0),
-    Column("method", ("label",)),
-    Column("samples", ("group",)),
-    Column("after task", ("task",), digits=0),
-    Column("area kept (%)", ("area", "area_std")),
-    Column("seeds", ("seeds",), digits=0),
+    TableColumn("run on", ("benchmark",)),
+    TableColumn("buffer", ("buffer",), digits=0),
+    TableColumn("method", ("label",)),
+    TableColumn("samples", ("group",)),
+    TableColumn("after task", ("task",), digits=0),
+    TableColumn("area kept (%)", ("area", "area_std")),
+    TableColumn("seeds", ("seeds",), digits=0),
 ]
 
 
@@ -50,9 +50,9 @@ def measure(path: Path, scale: str) -> dict[str, Any]:
     from ...analysis.surface import follow_decision_surface
     from ...errors import UserError
     from ...runs.load import load
-    from .finished_run import open_trained, seeded
+    from .finished_run import open_finished_run, seeded
 
-    run = open_trained(path)
+    run = open_finished_run(path)
     first, last = run.stream.tasks[0], len(run.stream.tasks)
     x, y = run.raw(first.train)
     inside = found_in(run.memory["x"][run.memory["task"] == 0], x)
@@ -81,7 +81,7 @@ def measure(path: Path, scale: str) -> dict[str, Any]:
     return {"tasks": tasks, "areas": areas, "samples": counts, **history.to_dict()}
 
 
-def compute(finished: Sequence[Finished], request: Request) -> Findings:
+def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
     rows: list[Row] = []
     for case, runs in by_case(finished).items():
         for group, name in GROUPS.items():
@@ -105,12 +105,11 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
 def show(findings: Findings) -> Figure:
     from ...analysis import plots
     from ...analysis.surface import DecisionSurface, SurfaceHistory
-    from .stored_results import revive
 
     histories = {
         label: SurfaceHistory(
             {
-                GROUPS[group]: [revive(DecisionSurface, tree) for tree in trees]
+                GROUPS[group]: [DecisionSurface.from_dict(tree) for tree in trees]
                 for group, trees in groups.items()
             }
         )

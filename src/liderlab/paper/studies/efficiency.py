@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...functional.statistics import summarise
-from .accuracy import by_case, describe
+from .accuracy_table import by_case, describe
 from .cases import Addition, Case, Request, chosen_settings, over_seeds
-from .study import Column, Findings, Finished, Row, Study
+from .study_definition import Findings, FinishedCase, Row, Study, TableColumn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,13 +23,13 @@ SMALL: tuple[tuple[str, int | None], ...] = (("convnet-small", 8), ("convnet-sma
 ADDITIONS: tuple[Addition, ...] = ("", "lider")
 STEPS = {"smoke": 6, "cpu": 10, "paper": 20}
 COLUMNS = [
-    Column("run on", ("benchmark",)),
-    Column("network", ("network",)),
-    Column("method", ("label",)),
-    Column("peak memory (MB)", ("megabytes", "megabytes_std"), digits=0),
-    Column("images/s", ("speed", "speed_std"), digits=1),
-    Column("FAA ↑", ("faa", "faa_std")),
-    Column("seeds", ("seeds",), digits=0),
+    TableColumn("run on", ("benchmark",)),
+    TableColumn("network", ("network",)),
+    TableColumn("method", ("label",)),
+    TableColumn("peak memory (MB)", ("megabytes", "megabytes_std"), digits=0),
+    TableColumn("images/s", ("speed", "speed_std"), digits=1),
+    TableColumn("FAA ↑", ("faa", "faa_std")),
+    TableColumn("seeds", ("seeds",), digits=0),
 ]
 
 
@@ -82,7 +82,7 @@ def train_a_little(path: str, steps: int) -> float:
     return batch / median(seconds[1:] or seconds)
 
 
-def compute(finished: Sequence[Finished], request: Request) -> Findings:
+def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
     rows: list[Row] = []
     for case, runs in by_case(finished).items():
         width = "" if case.width is None else f", width {case.width}"

@@ -20,7 +20,7 @@ Data = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
-class Trained:
+class FinishedRun:
     """model: from normalised images to scores. memory: its columns, images as stored (uint8)."""
 
     folder: RunFolder
@@ -50,11 +50,11 @@ class Trained:
         return self.some([task.test for task in self.stream.tasks], most)
 
 
-def open_trained(path: Path) -> Trained:
+def open_finished_run(path: Path) -> FinishedRun:
     folder = RunFolder.open(path)
     folder.result()  # says so if the run has not finished
     memory = folder.state()["memory"]["data"]
-    return Trained(folder, load(path).classifier, build_stream(folder.config()), memory)
+    return FinishedRun(folder, load(path).classifier, build_stream(folder.config()), memory)
 
 
 def seeded(seed: int = 0) -> torch.Generator:

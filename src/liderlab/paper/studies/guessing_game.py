@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...functional.statistics import paired_difference, summarise
-from .accuracy import by_case, describe
+from .accuracy_table import by_case, describe
 from .cases import Addition, Case, Request, combinations
-from .study import Column, Findings, Finished, Row, Study
+from .study_definition import Findings, FinishedCase, Row, Study, TableColumn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,13 +21,13 @@ FEW_BUFFERS = (200, 500)
 ADDITIONS: tuple[Addition, ...] = ("", "lider")
 PERTURBATIONS = {"smoke": 8, "cpu": 16, "paper": 64}
 COLUMNS = [
-    Column("run on", ("benchmark",)),
-    Column("buffer", ("buffer",), digits=0),
-    Column("method", ("label",)),
-    Column("AUC", ("auc", "auc_std"), digits=3),
-    Column("ΔAUC [95 %]", ("gain", "gain_low", "gain_high"), digits=3, sign=True),
-    Column("of task 1 in memory", ("in_memory",), digits=0),
-    Column("seeds", ("seeds",), digits=0),
+    TableColumn("run on", ("benchmark",)),
+    TableColumn("buffer", ("buffer",), digits=0),
+    TableColumn("method", ("label",)),
+    TableColumn("AUC", ("auc", "auc_std"), digits=3),
+    TableColumn("ΔAUC [95 %]", ("gain", "gain_low", "gain_high"), digits=3, sign=True),
+    TableColumn("of task 1 in memory", ("in_memory",), digits=0),
+    TableColumn("seeds", ("seeds",), digits=0),
 ]
 
 
@@ -39,9 +39,9 @@ def cases(request: Request) -> list[Case]:
 def measure(path: Path, scale: str) -> dict[str, Any]:
     """AUC and ROC curve of the game; AUC None if nothing, or everything, is in memory."""
     from ...analysis.guessing import found_in, guessing_game
-    from .finished_run import open_trained, seeded
+    from .finished_run import open_finished_run, seeded
 
-    run = open_trained(path)
+    run = open_finished_run(path)
     first = run.stream.tasks[0]
     x, y = run.raw(first.train)
     inside = found_in(run.memory["x"][run.memory["task"] == 0], x)
@@ -61,7 +61,7 @@ def measure(path: Path, scale: str) -> dict[str, Any]:
     return found | {name: game[name] for name in kept}
 
 
-def compute(finished: Sequence[Finished], request: Request) -> Findings:
+def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
     groups = by_case(finished)
     rows: list[Row] = []
     curves = []
@@ -88,7 +88,7 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
     return Findings(rows, COLUMNS, notes, {"curves": curves})
 
 
-def _difference(runs: Sequence[Finished], groups: dict[Case, list[Finished]]) -> Row:
+def _difference(runs: Sequence[FinishedCase], groups: dict[Case, list[FinishedCase]]) -> Row:
     plain = groups.get(replace(runs[0].case.unseeded, addition=""), [])
     base = {run.case.seed: run.measured["auc"] for run in plain}
     pairs = [

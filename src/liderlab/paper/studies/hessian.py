@@ -7,25 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...functional.statistics import summarise
-from .accuracy import by_case, describe
+from .accuracy_table import by_case, describe
 from .cases import Case, Request, chosen_settings, over_seeds
 from .flatness import SETTINGS, flatness_cases
-from .study import Column, Findings, Finished, Row, Study
+from .study_definition import Findings, FinishedCase, Row, Study, TableColumn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SAMPLES = {"smoke": 64, "cpu": 500, "paper": 5000}
 EIGENVALUES = {"smoke": 2, "cpu": 5, "paper": 10}
-SIGNS = {"smoke": 8, "cpu": 32, "paper": 100}  # of Hutchinson's estimate
+SIGNS = {"smoke": 8, "cpu": 32, "paper": 100}  # of Hutchinson's estimate_cost
 COLUMNS = [
-    Column("run on", ("benchmark",)),
-    Column("buffer", ("buffer",), digits=0),
-    Column("method", ("label",)),
-    Column("trace", ("trace", "trace_std")),
-    Column("its standard error", ("trace_error",)),
-    Column("largest eigenvalue", ("largest", "largest_std")),
-    Column("seeds", ("seeds",), digits=0),
+    TableColumn("run on", ("benchmark",)),
+    TableColumn("buffer", ("buffer",), digits=0),
+    TableColumn("method", ("label",)),
+    TableColumn("trace", ("trace", "trace_std")),
+    TableColumn("its standard error", ("trace_error",)),
+    TableColumn("largest eigenvalue", ("largest", "largest_std")),
+    TableColumn("seeds", ("seeds",), digits=0),
 ]
 
 
@@ -35,10 +35,10 @@ def cases(request: Request) -> list[Case]:
 
 def measure(path: Path, scale: str) -> dict[str, Any]:
     """Top eigenvalues and trace, on training images of all tasks."""
-    from ...analysis.sharpness import hessian_spectrum
-    from .finished_run import open_trained, seeded
+    from ...analysis.loss_curvature import hessian_spectrum
+    from .finished_run import open_finished_run, seeded
 
-    run = open_trained(path)
+    run = open_finished_run(path)
     x, y = run.some_training(SAMPLES[scale])
     spectrum = hessian_spectrum(
         run.model, x, y, k=EIGENVALUES[scale], trace_samples=SIGNS[scale], generator=seeded()
@@ -46,7 +46,7 @@ def measure(path: Path, scale: str) -> dict[str, Any]:
     return spectrum.to_dict()
 
 
-def compute(finished: Sequence[Finished], request: Request) -> Findings:
+def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
     rows: list[Row] = []
     spectra: dict[str, Any] = {}
     for case, runs in by_case(finished).items():
@@ -70,12 +70,11 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
 
 def show(findings: Findings) -> Figure:
     from ...analysis import plots
-    from ...analysis.sharpness import HessianSpectrum
-    from .stored_results import revive
+    from ...analysis.loss_curvature import HessianSpectrum
 
     return plots.draw_hessian(
         {
-            label: [revive(HessianSpectrum, tree) for tree in trees]
+            label: [HessianSpectrum.from_dict(tree) for tree in trees]
             for label, trees in findings.data["spectra"].items()
         }
     )

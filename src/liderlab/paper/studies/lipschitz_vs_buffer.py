@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...functional.statistics import summarise
-from .accuracy import by_case, describe
+from .accuracy_table import by_case, describe
 from .cases import Addition, Case, Request, combinations
-from .study import Column, Findings, Finished, Row, Study
+from .study_definition import Findings, FinishedCase, Row, Study, TableColumn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,15 +24,15 @@ SAMPLES = {"smoke": 100, "cpu": 500, "paper": 2000}
 STEPS = {"smoke": 4, "cpu": 10, "paper": 20}  # of PGD
 KEYS = ("lambda", "log10_bound", "accuracy", "fgsm", "pgd")
 COLUMNS = [
-    Column("run on", ("benchmark",)),
-    Column("buffer", ("buffer",), digits=0),
-    Column("method", ("label",)),
-    Column("mean λ", ("lambda", "lambda_std"), digits=3),
-    Column("log₁₀ ∏‖W‖", ("log10_bound", "log10_bound_std")),
-    Column("accuracy", ("accuracy", "accuracy_std")),
-    Column("FGSM 4/255", ("fgsm", "fgsm_std")),
-    Column("PGD 4/255", ("pgd", "pgd_std")),
-    Column("seeds", ("seeds",), digits=0),
+    TableColumn("run on", ("benchmark",)),
+    TableColumn("buffer", ("buffer",), digits=0),
+    TableColumn("method", ("label",)),
+    TableColumn("mean λ", ("lambda", "lambda_std"), digits=3),
+    TableColumn("log₁₀ ∏‖W‖", ("log10_bound", "log10_bound_std")),
+    TableColumn("accuracy", ("accuracy", "accuracy_std")),
+    TableColumn("FGSM 4/255", ("fgsm", "fgsm_std")),
+    TableColumn("PGD 4/255", ("pgd", "pgd_std")),
+    TableColumn("seeds", ("seeds",), digits=0),
 ]
 
 
@@ -44,10 +44,10 @@ def cases(request: Request) -> list[Case]:
 def measure(path: Path, scale: str) -> dict[str, Any]:
     """λ on what is in memory, ∏‖W_k‖, and test accuracy under FGSM and PGD."""
     from ...analysis.attacks import robustness
-    from ...analysis.bounds import lipschitz_bound, lipschitz_constants
-    from .finished_run import open_trained, seeded
+    from ...analysis.lipschitz_bounds import lipschitz_bound, lipschitz_constants
+    from .finished_run import open_finished_run, seeded
 
-    run = open_trained(path)
+    run = open_finished_run(path)
     x, y = run.some_test(SAMPLES[scale])
     replayed = run.inputs(run.memory["x"][: SAMPLES[scale]])
     attacked = robustness(
@@ -68,7 +68,7 @@ def measure(path: Path, scale: str) -> dict[str, Any]:
     }
 
 
-def compute(finished: Sequence[Finished], request: Request) -> Findings:
+def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
     rows: list[Row] = []
     for case, runs in by_case(finished).items():
         row = describe(case, runs)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 from ...functional.statistics import paired_difference
 from .. import numbers
-from .accuracy import COLUMNS, accuracy_rows
+from .accuracy_table import COLUMNS, accuracy_rows
 from .cases import METHOD_NAMES, Case, Request, buffers, chosen_settings, over_seeds
-from .study import Findings, Finished, Row, Study
+from .study_definition import Findings, FinishedCase, Row, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +34,7 @@ def cases(request: Request) -> list[Case]:
     return over_seeds(found, request)
 
 
-def compute(finished: Sequence[Finished], request: Request) -> Findings:
+def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
     rows = accuracy_rows(finished, TABLES)
     settings = dict.fromkeys(run.case.setting for run in finished)
     gains = [_average_gain(finished, setting) for setting in settings]
@@ -42,7 +42,7 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
     return Findings(rows, COLUMNS, notes, {"average_gain": gains})
 
 
-def _average_gain(finished: Sequence[Finished], setting: str) -> Row:
+def _average_gain(finished: Sequence[FinishedCase], setting: str) -> Row:
     """LiDER's mean gain over methods and buffers, its interval over seeds; and the paper's.
 
     The text's own averages leave X-DER out, and so do ours, to be comparable.
@@ -65,7 +65,7 @@ def _average_gain(finished: Sequence[Finished], setting: str) -> Row:
 
 
 def _seed_means(
-    finished: Sequence[Finished], setting: str, kind: Kind
+    finished: Sequence[FinishedCase], setting: str, kind: Kind
 ) -> list[tuple[float, float]]:
     """For every seed: mean FAA with and without LiDER, over methods and buffers that have both."""
     values = {

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .. import numbers
-from .accuracy import COLUMNS, accuracy_rows, by_case
+from .accuracy_table import COLUMNS, accuracy_rows, by_case
 from .cases import Addition, Case, Request, chosen_settings, over_seeds
-from .study import Column, Findings, Finished, Study
+from .study_definition import Findings, FinishedCase, Study, TableColumn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,11 +28,11 @@ def cases(request: Request) -> list[Case]:
     return over_seeds(found, request)
 
 
-def compute(finished: Sequence[Finished], request: Request) -> Findings:
+def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
     rows = accuracy_rows(finished, {"faa": "poisoning"})
     for row, case in zip(rows, by_case(finished), strict=True):
         row["poison"] = case.poison
-    columns = [*COLUMNS[:4], Column("p", ("poison",)), *COLUMNS[4:]]
+    columns = [*COLUMNS[:4], TableColumn("p", ("poison",)), *COLUMNS[4:]]
     note = "p: probability of a wrong label; the paper prints it with a percent sign (.25 %)."
     return Findings(rows, columns, [note])
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .. import numbers
-from .accuracy import COLUMNS, accuracy_rows
+from .accuracy_table import COLUMNS, accuracy_rows
 from .cases import Addition, Case, Request, combinations
-from .study import Findings, Finished, Study
+from .study_definition import Findings, FinishedCase, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ def cases(request: Request) -> list[Case]:
     return combinations(SETTINGS, METHODS, ADDITIONS, request)
 
 
-def compute(finished: Sequence[Finished], request: Request) -> Findings:
+def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
     rows = accuracy_rows(finished, {"faa": "regularizers-faa", "ff": "regularizers-ff"})
     note = (
         "The paper prints no weights for sSGD, oEWC and oLAP: the package's defaults, on the row "

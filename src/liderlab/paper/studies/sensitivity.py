@@ -7,9 +7,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ...functional.statistics import summarise
-from .accuracy import by_case, describe
+from .accuracy_table import by_case, describe
 from .cases import Case, Request, buffers, chosen_settings, over_seeds
-from .study import Column, Findings, Finished, Row, Study
+from .study_definition import Findings, FinishedCase, Row, Study, TableColumn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,14 +18,14 @@ SETTINGS = ("cifar100", "cifar100-pretrained")
 WEIGHTS = (0.01, 0.1, 0.3, 0.5)
 FEW_WEIGHTS = (0.01, 0.3)
 COLUMNS = [
-    Column("setting", ("setting",)),
-    Column("run on", ("benchmark",)),
-    Column("buffer", ("buffer",), digits=0),
-    Column("α", ("alpha",)),
-    Column("β", ("beta",)),
-    Column("FAA ↑", ("faa", "faa_std")),
-    Column("from the mean", ("from_mean",), sign=True),
-    Column("seeds", ("seeds",), digits=0),
+    TableColumn("setting", ("setting",)),
+    TableColumn("run on", ("benchmark",)),
+    TableColumn("buffer", ("buffer",), digits=0),
+    TableColumn("α", ("alpha",)),
+    TableColumn("β", ("beta",)),
+    TableColumn("FAA ↑", ("faa", "faa_std")),
+    TableColumn("from the mean", ("from_mean",), sign=True),
+    TableColumn("seeds", ("seeds",), digits=0),
 ]
 
 
@@ -41,7 +41,7 @@ def cases(request: Request) -> list[Case]:
     return over_seeds(found, request)
 
 
-def compute(finished: Sequence[Finished], request: Request) -> Findings:
+def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
     rows: list[Row] = []
     for case, runs in by_case(finished).items():
         found = summarise([v for run in runs if (v := run.metric("faa")) is not None])

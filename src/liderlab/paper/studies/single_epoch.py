@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .. import numbers
-from .accuracy import COLUMNS, accuracy_rows
+from .accuracy_table import COLUMNS, accuracy_rows
 from .cases import Addition, Case, Request, buffers, chosen_settings, over_seeds
-from .study import Findings, Finished, Study
+from .study_definition import Findings, FinishedCase, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +33,7 @@ def cases(request: Request) -> list[Case]:
     return over_seeds(found, request)
 
 
-def compute(finished: Sequence[Finished], request: Request) -> Findings:
+def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
     rows = accuracy_rows(finished, {"faa": "single-epoch", "ff": "single-epoch"})
     note = "The paper prints no hyperparameters for one epoch: its best ones for 50."
     return Findings(rows, COLUMNS, [note])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...functional.statistics import paired_difference, summarise
 from .cases import Case, Request
-from .study import Column, Findings, Finished, Row, Study
+from .study_definition import Findings, FinishedCase, Row, Study, TableColumn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,11 +16,11 @@ LABELS = {"rehearsal": False, "rehearsal + LiDER": True}
 STEPS = {"smoke": 100, "cpu": 400, "paper": 400}
 GRID = {"smoke": 61, "cpu": 121, "paper": 241}
 COLUMNS = [
-    Column("method", ("label",)),
-    Column("accuracy on the first task (%)", ("first", "first_std")),
-    Column("FAA (%)", ("faa", "faa_std")),
-    Column("ΔFAA [95 %]", ("gain", "gain_low", "gain_high"), sign=True),
-    Column("seeds", ("seeds",), digits=0),
+    TableColumn("method", ("label",)),
+    TableColumn("accuracy on the first task (%)", ("first", "first_std")),
+    TableColumn("FAA (%)", ("faa", "faa_std")),
+    TableColumn("ΔFAA [95 %]", ("gain", "gain_low", "gain_high"), sign=True),
+    TableColumn("seeds", ("seeds",), digits=0),
 ]
 
 
@@ -29,7 +29,7 @@ def no_runs(request: Request) -> list[Case]:
     return []
 
 
-def compute(finished: Sequence[Finished], request: Request) -> Findings:
+def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
     from ...analysis.toy_problem import toy_boundaries
 
     pictures = {}
@@ -72,11 +72,10 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
 def show(findings: Findings) -> Figure:
     from ...analysis import plots
     from ...analysis.toy_problem import ToyBoundaries
-    from .stored_results import revive
 
     boundaries = findings.data["boundaries"]
     return plots.draw_toy(
-        {label: revive(ToyBoundaries, tree) for label, tree in boundaries.items()}
+        {label: ToyBoundaries.from_dict(tree) for label, tree in boundaries.items()}
     )
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...functional.statistics import summarise
-from .accuracy import by_case, describe
+from .accuracy_table import by_case, describe
 from .cases import Case, Request, chosen_settings, over_seeds
 from .flatness import SETTINGS, flatness_cases
-from .study import Column, Findings, Finished, Row, Study
+from .study_definition import Findings, FinishedCase, Row, Study, TableColumn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,13 +19,13 @@ SIGMAS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.06)
 SAMPLES = {"smoke": 200, "cpu": 500, "paper": 5000}
 DRAWS = {"smoke": 4, "cpu": 10, "paper": 20}
 COLUMNS = [
-    Column("run on", ("benchmark",)),
-    Column("buffer", ("buffer",), digits=0),
-    Column("method", ("label",)),
-    Column("σ", ("sigma",), digits=3),
-    Column("loss", ("loss", "loss_std")),
-    Column("accuracy", ("accuracy", "accuracy_std")),
-    Column("seeds", ("seeds",), digits=0),
+    TableColumn("run on", ("benchmark",)),
+    TableColumn("buffer", ("buffer",), digits=0),
+    TableColumn("method", ("label",)),
+    TableColumn("σ", ("sigma",), digits=3),
+    TableColumn("loss", ("loss", "loss_std")),
+    TableColumn("accuracy", ("accuracy", "accuracy_std")),
+    TableColumn("seeds", ("seeds",), digits=0),
 ]
 
 
@@ -36,9 +36,9 @@ def cases(request: Request) -> list[Case]:
 def measure(path: Path, scale: str) -> dict[str, Any]:
     """Loss and accuracy on training images of all tasks, under growing noise."""
     from ...analysis.weight_noise import weight_perturbation
-    from .finished_run import open_trained, seeded
+    from .finished_run import open_finished_run, seeded
 
-    run = open_trained(path)
+    run = open_finished_run(path)
     x, y = run.some_training(SAMPLES[scale])
     shaken = weight_perturbation(
         run.model, x, y, sigmas=SIGMAS, draws=DRAWS[scale], generator=seeded()
@@ -46,7 +46,7 @@ def measure(path: Path, scale: str) -> dict[str, Any]:
     return shaken.to_dict()
 
 
-def compute(finished: Sequence[Finished], request: Request) -> Findings:
+def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
     rows: list[Row] = []
     groups = by_case(finished)
     for case, runs in groups.items():
@@ -70,11 +70,10 @@ def compute(finished: Sequence[Finished], request: Request) -> Findings:
 def show(findings: Findings) -> Figure:
     from ...analysis import plots
     from ...analysis.weight_noise import WeightPerturbation
-    from .stored_results import revive
 
     return plots.draw_weight_perturbation(
         {
-            label: [revive(WeightPerturbation, tree) for tree in trees]
+            label: [WeightPerturbation.from_dict(tree) for tree in trees]
             for label, trees in findings.data["noise"].items()
         }
     )

@@ -6,15 +6,15 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...paper.ledger.assembly import measured, spread
-from ...paper.ledger.record import Record, read_records
+from ...paper.ledger.ledger_document import measured, spread
+from ...paper.ledger.record import LedgerRecord, read_records
 from ..run_records import essence
 from .run_groups import Group
 
 Tree = dict[str, Any]
 
 
-def in_ledger(groups: Iterable[Group], records: Iterable[Record] | None = None) -> list[Tree]:
+def in_ledger(groups: Iterable[Group], records: Iterable[LedgerRecord] | None = None) -> list[Tree]:
     """For each row: FAA's mean, std and number of seeds in the ledger; nothing where it has none.
 
     records: those that come with the package by default, read if a run started from a preset.

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import UserError
 from ...files import write_atomically
-from ...paper.studies.study import Column, Findings, Row
+from ...paper.studies.study_definition import Findings, Row, TableColumn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
 
-    from ...paper.studies.workflow import Conducted
+    from ...paper.studies.study_execution import CompletedStudy
 
 FILES = ("result.json", "table.csv", "table.md", "figure.png", "figure.pdf")
 
 
-def write_study(conducted: Conducted, folder: Path) -> None:
+def write_study(conducted: CompletedStudy, folder: Path) -> None:
     """result.json, table.csv, table.md, figure.png and figure.pdf."""
     document = conducted.document()
     title = f"# {document['title']}\n\nThe paper: {document['paper']}.\n\n"
@@ -81,16 +81,16 @@ def as_table(findings: Findings) -> Table:
     return table
 
 
-def _says_something(rows: Sequence[Row], column: Column) -> bool:
+def _says_something(rows: Sequence[Row], column: TableColumn) -> bool:
     cells = {cell(row, column) for row in rows}
     return cells != {"–"} and (len(cells) > 1 or len(rows) == 1 or len(column.keys) > 1)
 
 
-def cell(row: Row, column: Column) -> str:
+def cell(row: Row, column: TableColumn) -> str:
     """
-    >>> cell({"gain": 1.5, "low": -0.25, "high": 3.25}, Column("Δ", ("gain", "low", "high")))
+    >>> cell({"gain": 1.5, "low": -0.25, "high": 3.25}, TableColumn("Δ", ("gain", "low", "high")))
     '1.50 [-0.25, 3.25]'
-    >>> cell({"faa": 38.43, "std": None}, Column("FAA", ("faa", "std")))
+    >>> cell({"faa": 38.43, "std": None}, TableColumn("FAA", ("faa", "std")))
     '38.43'
     """
     value, *rest = (row.get(key) for key in column.keys)

@@ -15,15 +15,15 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ..functional.hessian import Parameters, hessian_product, hutchinson_trace
+from ..functional.hessian_products import Parameters, hessian_product, hutchinson_trace
 from ..functional.lanczos import Product, top_eigenvalues
 from ..regularizers.stages import eval_mode
-from .result import Result
+from .analysis_result import AnalysisResult
 from .scores import check_data, cross_entropy, device_of
 
 
 @dataclass(frozen=True, eq=False)
-class HessianSpectrum(Result):
+class HessianSpectrum(AnalysisResult):
     """eigenvalues: the k largest, descending. trace, and the standard error of its estimate."""
 
     eigenvalues: np.ndarray

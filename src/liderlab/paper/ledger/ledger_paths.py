@@ -12,26 +12,26 @@ PACKAGE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class Places:
+class LedgerPaths:
     """records: a folder of them. pages: where ledger.json, ledger.md and the figures go."""
 
     records: Path
     pages: Path
 
 
-def places(out: Path | None) -> Places:
+def ledger_paths(out: Path | None) -> LedgerPaths:
     """In a folder of the user's; by default those of the source tree, where there is one."""
     if out is not None:
-        return Places(out / "records", out)
+        return LedgerPaths(out / "records", out)
     root = PACKAGE.parents[3]
     if not (root / "pyproject.toml").is_file() or not (root / "docs").is_dir():
         raise UserError(
             "the committed ledger is written in a checkout of the project, and this is an "
             "installed package: choose a folder of your own with --out"
         )
-    return Places(PACKAGE / "records", root / "docs")
+    return LedgerPaths(PACKAGE / "records", root / "docs")
 
 
-def findings() -> str:
+def read_findings() -> str:
     """What the numbers say, written by hand."""
     return (files(__package__) / "findings.md").read_text(encoding="utf-8")

@@ -6,7 +6,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from liderlab.functional.hessian import flatten, hessian_product, hutchinson_trace, unflatten
+from liderlab.functional.hessian_products import (
+    flatten,
+    hessian_product,
+    hutchinson_trace,
+    unflatten,
+)
 from liderlab.functional.lanczos import top_eigenvalues
 
 

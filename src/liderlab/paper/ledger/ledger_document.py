@@ -19,9 +19,9 @@ from ...functional.statistics import paired_difference, summarise, t_quantile
 from .. import numbers
 from ..studies.cases import Case
 from .cells import OURS, case_of, cell_name, name_of
-from .commands import command_of
-from .deviations import STATUSES, departures, in_words, is_exact, status_of
-from .record import Record, Tree
+from .deviations import STATUSES, describe_deviations, deviations_from_paper, is_exact, status_of
+from .record import LedgerRecord, Tree
+from .repeat_command import repeat_command
 
 METRICS: tuple[Literal["faa", "ff"], ...] = ("faa", "ff")
 NOT_THE_EXPERIMENT = (
@@ -44,12 +44,12 @@ COMPARED = {
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCase:
     """One configuration over its seeds. records: by seed."""
 
     case: Case
     scale: str
-    records: tuple[Record, ...]
+    records: tuple[LedgerRecord, ...]
 
     def values(self, metric: str) -> dict[int, float]:
         """By seed, where it is defined."""
@@ -64,10 +64,10 @@ class Measured:
 
     @property
     def departs(self) -> Tree:
-        return departures(self.records[0])
+        return deviations_from_paper(self.records[0])
 
 
-def assemble(records: Sequence[Record]) -> Tree:
+def assemble(records: Sequence[LedgerRecord]) -> Tree:
     """The whole ledger."""
     groups = measured(records)
     cells = [_printed(cell, groups) for cell in numbers.cells()]
@@ -83,24 +83,24 @@ def assemble(records: Sequence[Record]) -> Tree:
     }
 
 
-def measured(records: Sequence[Record]) -> list[Measured]:
+def measured(records: Sequence[LedgerRecord]) -> list[MeasuredCase]:
     """Runs that differ in their seed alone belong together."""
-    found: dict[str, list[Record]] = {}
+    found: dict[str, list[LedgerRecord]] = {}
     for record in records:
         config = {k: v for k, v in record.config.items() if k not in NOT_THE_EXPERIMENT}
         key = json.dumps([record.scale, repr(record.case.unseeded), config], sort_keys=True)
         found.setdefault(key, []).append(record)
     return [
-        Measured(runs[0].case.unseeded, runs[0].scale, tuple(sorted(runs, key=_seed)))
+        MeasuredCase(runs[0].case.unseeded, runs[0].scale, tuple(sorted(runs, key=_seed)))
         for runs in found.values()
     ]
 
 
-def _seed(record: Record) -> int:
+def _seed(record: LedgerRecord) -> int:
     return record.seed
 
 
-def _printed(cell: numbers.Cell, groups: Sequence[Measured]) -> Tree:
+def _printed(cell: numbers.Cell, groups: Sequence[MeasuredCase]) -> Tree:
     """A cell of the paper, and what stands beside it."""
     case = case_of(cell)
     group = best(case, groups)
@@ -123,7 +123,7 @@ def _printed(cell: numbers.Cell, groups: Sequence[Measured]) -> Tree:
     }
 
 
-def _own(group: Measured, groups: Sequence[Measured]) -> list[Tree]:
+def _own(group: MeasuredCase, groups: Sequence[MeasuredCase]) -> list[Tree]:
     """Both metrics of a configuration that the paper prints no number for."""
     if is_exact(group.case) and _is_printed(group.case):
         return []
@@ -142,14 +142,14 @@ def _is_printed(case: Case) -> bool:
 
 
 def _filled(
-    name: str, case: Case, group: Measured | None, metric: str, groups: Sequence[Measured]
+    name: str, case: Case, group: MeasuredCase | None, metric: str, groups: Sequence[MeasuredCase]
 ) -> Tree:
     """Status, numbers and origin of a cell; not measured without a group, or without the metric."""
     values = group.values(metric) if group else {}
     if group is None or not values:
         empty: Tree = {"status": "not measured", "ours": None, "gain": None, "departs": {}}
-        return empty | {"records": [], "command": command_of(case, "paper")}
-    words = in_words(group.departs)
+        return empty | {"records": [], "command": repeat_command(case, "paper")}
+    words = describe_deviations(group.departs)
     return {
         "status": status_of(group.records[0]) + (f": {words}" if words else ""),
         "ours": spread(values),
@@ -160,7 +160,7 @@ def _filled(
     }
 
 
-def best(case: Case, groups: Sequence[Measured]) -> Measured | None:
+def best(case: Case, groups: Sequence[MeasuredCase]) -> MeasuredCase | None:
     """The configuration that comes nearest to what the paper prints for the case."""
     same = [g for g in groups if replace(g.case, column="tuned") == case]
     return max(
@@ -193,7 +193,7 @@ def spread(values: dict[int, float]) -> Tree:
     }
 
 
-def _gain(group: Measured, groups: Sequence[Measured], metric: str) -> Tree | None:
+def _gain(group: MeasuredCase, groups: Sequence[MeasuredCase], metric: str) -> Tree | None:
     """Over the method alone, at the same scale."""
     if not group.case.addition:
         return None
@@ -201,7 +201,7 @@ def _gain(group: Measured, groups: Sequence[Measured], metric: str) -> Tree | No
     return _difference(group, _at_same_scale(alone, group, groups), metric)
 
 
-def _comparison(group: Measured, groups: Sequence[Measured]) -> Tree | None:
+def _comparison(group: MeasuredCase, groups: Sequence[MeasuredCase]) -> Tree | None:
     """An ablation, against LiDER as it is, on the seeds that both have."""
     case = group.case
     compared = COMPARED.get(case.estimator or case.addition.partition("-")[2])
@@ -227,19 +227,21 @@ def _comparison(group: Measured, groups: Sequence[Measured]) -> Tree | None:
     }
 
 
-def _at_same_scale(case: Case, group: Measured, groups: Sequence[Measured]) -> Measured | None:
+def _at_same_scale(
+    case: Case, group: MeasuredCase, groups: Sequence[MeasuredCase]
+) -> MeasuredCase | None:
     same = [g for g in groups if (g.case, g.scale) == (case, group.scale)]
     sized = [g for g in same if _epochs_and_width(g) == _epochs_and_width(group)]
     return max(sized, key=lambda g: len(g.records), default=None)
 
 
-def _epochs_and_width(group: Measured) -> Any:
+def _epochs_and_width(group: MeasuredCase) -> Any:
     """What must agree for two configurations to be compared."""
     config = group.records[0].config
     return config["training"]["epochs"], config["backbone"], config["benchmark"]
 
 
-def _difference(treated: Measured, plain: Measured | None, metric: str) -> Tree | None:
+def _difference(treated: MeasuredCase, plain: MeasuredCase | None, metric: str) -> Tree | None:
     """Paired by seed; None without a common one."""
     if plain is None:
         return None
@@ -257,7 +259,7 @@ def _difference(treated: Measured, plain: Measured | None, metric: str) -> Tree 
     }
 
 
-def _configuration(group: Measured, groups: Sequence[Measured]) -> Tree:
+def _configuration(group: MeasuredCase, groups: Sequence[MeasuredCase]) -> Tree:
     """A line of the table of what was measured."""
     first = group.records[0]
     gaps = [record.gap for record in group.records if record.gap is not None]
@@ -285,12 +287,12 @@ def _configuration(group: Measured, groups: Sequence[Measured]) -> Tree:
     }
 
 
-def _analysed(record: Record) -> list[Tree]:
+def _analysed(record: LedgerRecord) -> list[Tree]:
     about = {"record": record.name, "label": record.case.label, "scale": record.scale}
     return [about | {"analysis": name} | found for name, found in record.analyses.items()]
 
 
-def _totals(cells: Sequence[Tree], records: Sequence[Record]) -> Tree:
+def _totals(cells: Sequence[Tree], records: Sequence[LedgerRecord]) -> Tree:
     counts = Counter(cell["status"].partition(":")[0] for cell in cells)
     cpu = [record.seconds_cpu for record in records if record.seconds_cpu is not None]
     return {
@@ -303,7 +305,7 @@ def _totals(cells: Sequence[Tree], records: Sequence[Record]) -> Tree:
     }
 
 
-def _versions(records: Sequence[Record]) -> list[Tree]:
+def _versions(records: Sequence[LedgerRecord]) -> list[Tree]:
     """Every set of versions that runs were made with, and how many were."""
     counts = Counter(json.dumps([r.versions, r.commit], sort_keys=True) for r in records)
     found = []

@@ -13,11 +13,11 @@ from ...config.merging import stored_config
 from ...errors import UserError
 from ...functional.statistics import t_quantile
 from ...runs.folder import RunFolder
-from .assembly import all_cells
-from .campaign import Item
+from .campaign import CampaignRun
 from .cells import unknown_cell
-from .collection import record_of
-from .record import Record, Tree
+from .ledger_document import all_cells
+from .record import LedgerRecord, Tree
+from .record_collection import make_record
 
 DECIDE = ("liderlab", "torch", "numpy", "processor", "instructions", "threads")
 """Versions on which the bits of a result depend."""
@@ -26,13 +26,13 @@ METRICS = ("faa", "ff")
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckOutcome:
     """other: the versions that differ, as (committed, here). apart: what is not equal, with the
     larger of the differences in percentage points where there is one. allowed: the points that FAA
     and FF may differ by."""
 
-    committed: Record
-    now: Record
+    committed: LedgerRecord
+    now: LedgerRecord
     other: dict[str, tuple[Any, Any]]
     apart: dict[str, float | None]
     allowed: dict[str, float]
@@ -45,7 +45,7 @@ class Verdict:
         return all((self.apart.get(m) or 0.0) <= self.allowed[m] for m in METRICS)
 
 
-def runs_of(cell: str, ledger: Tree, records: Sequence[Record]) -> list[Record]:
+def records_of_cell(cell: str, ledger: Tree, records: Sequence[LedgerRecord]) -> list[LedgerRecord]:
     """The records behind a cell, by seed; says so if there are none."""
     cells = all_cells(ledger)
     if cell not in cells:
@@ -58,7 +58,7 @@ def runs_of(cell: str, ledger: Tree, records: Sequence[Record]) -> list[Record]:
     return [record for record in records if record.name in cells[cell]["records"]]
 
 
-def with_seed(runs: Sequence[Record], seed: int | None) -> Record:
+def record_of_seed(runs: Sequence[LedgerRecord], seed: int | None) -> LedgerRecord:
     """The run of that seed; by default the first."""
     for run in runs:
         if seed is None or run.seed == seed:
@@ -67,18 +67,23 @@ def with_seed(runs: Sequence[Record], seed: int | None) -> Record:
     raise UserError(f"seed {seed} was not measured; these were: {there}")
 
 
-def run_again(record: Record, folder: Path, listener: Callable[..., None] | None = None) -> Record:
+def repeat_run(
+    record: LedgerRecord, folder: Path, listener: Callable[..., None] | None = None
+) -> LedgerRecord:
     """The same configuration with the same threads; goes on with what is in the folder."""
     from ...runs.execute import run
 
     config = stored_config({**record.config, "keep_tasks": False, "tracker": []})
     run(config, folder, existing="resume", listener=listener)
-    return record_of(RunFolder(folder), Item("check", record.case, record.scale))
+    return make_record(RunFolder(folder), CampaignRun("check", record.case, record.scale))
 
 
 def compare(
-    committed: Record, now: Record, runs: Sequence[Record], tolerance: float | None = None
-) -> Verdict:
+    committed: LedgerRecord,
+    now: LedgerRecord,
+    runs: Sequence[LedgerRecord],
+    tolerance: float | None = None,
+) -> CheckOutcome:
     """runs: all seeds of the cell. tolerance: points; by default none with the same versions, and
     otherwise what another seed could make: Student's 95 % interval for one more value,
 
@@ -92,13 +97,13 @@ def compare(
     if tolerance is not None:
         allowed = dict.fromkeys(METRICS, tolerance)
     elif other:
-        allowed = {metric: another_seed(runs, metric) for metric in METRICS}
+        allowed = {metric: seed_tolerance(runs, metric) for metric in METRICS}
     else:
         allowed = dict.fromkeys(METRICS, 0.0)
-    return Verdict(committed, now, other, _apart(committed, now), allowed)
+    return CheckOutcome(committed, now, other, _apart(committed, now), allowed)
 
 
-def another_seed(runs: Sequence[Record], metric: str) -> float:
+def seed_tolerance(runs: Sequence[LedgerRecord], metric: str) -> float:
     """How far one more seed may lie from the mean."""
     values = [value for run in runs if (value := run.metric(metric)) is not None]
     n = len(values)
@@ -107,7 +112,7 @@ def another_seed(runs: Sequence[Record], metric: str) -> float:
     return t_quantile(0.975, n - 1) * stdev(values) * math.sqrt(1 + 1 / n)
 
 
-def _apart(committed: Record, now: Record) -> dict[str, float | None]:
+def _apart(committed: LedgerRecord, now: LedgerRecord) -> dict[str, float | None]:
     """FAA, FF, the accuracy matrix, and the weights, where they are not equal."""
     found: dict[str, float | None] = {}
     for metric in METRICS:

@@ -26,7 +26,7 @@ RunAll = Callable[[Sequence[PlannedRun]], dict[str, str]]
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedCase:
     """A run that a study looks at: which case of the study it is, its folder, its result.json.
 
     measured: what the study's own `measure` found in it.
@@ -44,7 +44,7 @@ class Finished:
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of the table: one key is a value, two are mean ± std, three mean [low, high]."""
 
     title: str
@@ -61,7 +61,7 @@ class Findings:
     """
 
     rows: list[Row]
-    columns: list[Column]
+    columns: list[TableColumn]
     notes: list[str] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
 
@@ -81,6 +81,6 @@ class Study:
     paper: str
     settings: tuple[str, ...]
     cases: Callable[[Request], list[Case]]
-    compute: Callable[[Sequence[Finished], Request], Findings]
+    compute: Callable[[Sequence[FinishedCase], Request], Findings]
     show: Callable[[Findings], Figure]
     measure: Callable[[Path, str], dict[str, Any]] | None = None

@@ -10,7 +10,7 @@ from ...methods import METHODS
 from ...runs.folder import RunFolder
 from . import find_study
 from .cases import Case, Request
-from .study import Findings, Finished
+from .study_definition import Findings, FinishedCase
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +33,7 @@ def analyze_run(name: str, path: Path, scale: str) -> tuple[Findings, Figure, di
     case = Case(
         config["benchmark"]["name"], config["memory"]["size"], config["method"]["name"], addition
     )
-    findings = study.compute([Finished(case, path, result, measured)], Request(scale))
+    findings = study.compute([FinishedCase(case, path, result, measured)], Request(scale))
     document = {
         "analysis": name,
         "title": study.title,

@@ -15,17 +15,22 @@ from liderlab.config.scale import shrink
 from liderlab.errors import RunFailed, Stopped, UserError
 from liderlab.paper import numbers
 from liderlab.paper.studies import STUDIES, find_study
-from liderlab.paper.studies.accuracy import accuracy_rows
+from liderlab.paper.studies.accuracy_table import accuracy_rows
+from liderlab.paper.studies.case_runs import plan_runs, run_name
 from liderlab.paper.studies.cases import Case, Request, config_of, preset_of
-from liderlab.paper.studies.cost_estimate import count_steps, estimate
-from liderlab.paper.studies.run_plans import plan_runs, run_name
-from liderlab.paper.studies.study import Finished, PlannedRun
-from liderlab.paper.studies.workflow import Conducted, conduct, is_finished, run_in_turn
+from liderlab.paper.studies.cost_estimate import count_steps, estimate_cost
+from liderlab.paper.studies.study_definition import FinishedCase, PlannedRun
+from liderlab.paper.studies.study_execution import (
+    CompletedStudy,
+    is_finished,
+    run_in_turn,
+    run_study,
+)
 from liderlab.runs.build import build, completed
 from liderlab.runs.folder import RunFolder
 from liderlab.training.loop import StepDone
 
-Study = Callable[[str], Conducted]
+Study = Callable[[str], CompletedStudy]
 SETTINGS = ("cifar100",)
 
 
@@ -39,19 +44,19 @@ def test_threads_also_hold_for_what_a_study_computes_itself(
     asked: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", asked.append)
     monkeypatch.setattr("liderlab.paper.studies.toy.STEPS", {"smoke": 1})
-    conduct("toy", Request("smoke", threads=1), tmp_path, no_runs)
+    run_study("toy", Request("smoke", threads=1), tmp_path, no_runs)
     assert asked == [1]
 
 
 def test_what_is_there_is_not_repeated(conducted: Study, studies_folder: Path) -> None:
     first = conducted("poisoning")
-    again = conduct("poisoning", Request("smoke"), studies_folder, no_runs)
+    again = run_study("poisoning", Request("smoke"), studies_folder, no_runs)
     assert again.findings == first.findings
     measured = studies_folder / "hessian" / "measured"
     conducted("hessian")
     kept = sorted(measured.iterdir())
     before = [path.stat().st_mtime_ns for path in kept]
-    conduct("hessian", Request("smoke"), studies_folder, no_runs)
+    run_study("hessian", Request("smoke"), studies_folder, no_runs)
     assert [path.stat().st_mtime_ns for path in kept] == before
 
 
@@ -125,10 +130,10 @@ def test_ctrl_c_and_the_same_command_again(conducted: Study, tmp_path: Path) -> 
     study, request = "fixed-target", Request("smoke")
     stops = StopsAt(150)  # in the second run of four
     with pytest.raises(Stopped):
-        conduct(study, request, tmp_path, lambda plans: run_in_turn(plans, stops))
+        run_study(study, request, tmp_path, lambda plans: run_in_turn(plans, stops))
     assert len(stops.labels) == 2
     goes_on = StopsAt(-1)
-    found = conduct(study, request, tmp_path, lambda plans: run_in_turn(plans, goes_on))
+    found = run_study(study, request, tmp_path, lambda plans: run_in_turn(plans, goes_on))
     assert len(goes_on.labels) == 3
     assert found.findings.rows == conducted(study).findings.rows  # to the bit
 
@@ -143,7 +148,7 @@ def test_a_failed_run_is_left_out_and_named(conducted: Study, studies_folder: Pa
     result = folder / "result.json"
     hidden = result.rename(folder / "hidden")
     try:
-        found = conduct("fixed-target", Request("smoke"), studies_folder, one_fails)
+        found = run_study("fixed-target", Request("smoke"), studies_folder, one_fails)
     finally:
         hidden.rename(result)
     assert len(found.findings.rows) == len(whole.findings.rows) - 1
@@ -153,7 +158,7 @@ def test_a_failed_run_is_left_out_and_named(conducted: Study, studies_folder: Pa
 
 def test_nothing_finished_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RunFailed, match="no run of hessian has finished: out of luck"):
-        conduct(
+        run_study(
             "hessian", Request("smoke"), tmp_path, lambda ps: {p.name: "out of luck" for p in ps}
         )
 
@@ -163,7 +168,7 @@ def test_missing_data_and_weights_are_said_before_the_first_run(
 ) -> None:
     monkeypatch.setenv("LIDER_DATA", str(tmp_path / "nothing"))
     with pytest.raises(UserError, match=r"CIFAR-100.*tinyimagenet32-resnet18.*--benchmark"):
-        conduct("fixed-target", Request("cpu"), tmp_path / "out", no_runs)
+        run_study("fixed-target", Request("cpu"), tmp_path / "out", no_runs)
     assert not (tmp_path / "out").exists()
 
 
@@ -176,7 +181,10 @@ def test_every_study_can_be_planned_at_every_scale(name: str, scale: str) -> Non
         assert plan.config.scale.name == scale
         assert plan.config.preset
     if study.settings:
-        assert estimate(study, Request(scale, 2)).runs == 2 * estimate(study, Request(scale)).runs
+        assert (
+            estimate_cost(study, Request(scale, 2)).runs
+            == 2 * estimate_cost(study, Request(scale)).runs
+        )
 
 
 def test_the_paper_scale_runs_are_those_of_the_tables() -> None:
@@ -245,10 +253,10 @@ def test_counted_steps_are_those_of_the_loop(method: str) -> None:
 
 
 def test_differences_are_paired_by_seed() -> None:
-    def finished(addition: Any, seed: int, faa: float) -> Finished:
+    def finished(addition: Any, seed: int, faa: float) -> FinishedCase:
         config = {"benchmark": {"name": "b", "tasks": 5}, "memory": {"size": 5}}
         result = {"class_incremental": {"faa": faa, "ff": None}, "config": config}
-        return Finished(Case("cifar100", 500, "er-ace", addition, seed=seed), Path(), result)
+        return FinishedCase(Case("cifar100", 500, "er-ace", addition, seed=seed), Path(), result)
 
     plain = [finished("", seed, faa) for seed, faa in enumerate((50.0, 60.0, 70.0))]
     lider = [finished("lider", seed, faa) for seed, faa in ((2, 72.0), (0, 51.0), (1, 63.0))]

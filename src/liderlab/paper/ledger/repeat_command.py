@@ -13,10 +13,10 @@ from .campaign import SETTINGS
 
 
 @cache
-def command_of(case: Case, scale: str) -> str:
+def repeat_command(case: Case, scale: str) -> str:
     """The preset, and whatever the case changes in it.
 
-    >>> command_of(Case("cifar100", 500, "er-ace", "lider-stream", "controlled", seed=1), "cpu")
+    >>> repeat_command(Case("cifar100", 500, "er-ace", "lider-stream", "controlled", seed=1), "cpu")
     'lider run --preset cifar100-500-er-ace-lider-controlled --scale cpu --seed 1 --threads 1
      --set regularizers.lider.on=stream'
     """

@@ -8,26 +8,26 @@ from dataclasses import replace
 from ...functional.statistics import paired_difference, summarise
 from .. import numbers
 from .cases import Addition, Case
-from .study import Column, Finished, Row
+from .study_definition import FinishedCase, Row, TableColumn
 
 METRICS = ("faa", "ff")
 COLUMNS = [
-    Column("setting", ("setting",)),
-    Column("run on", ("benchmark",)),
-    Column("buffer", ("buffer",), digits=0),
-    Column("method", ("label",)),
-    Column("FAA ↑", ("faa", "faa_std")),
-    Column("paper", ("paper_faa",)),
-    Column("FF ↓", ("ff", "ff_std")),
-    Column("paper", ("paper_ff",)),
-    Column("ΔFAA [95 %]", ("gain", "gain_low", "gain_high"), sign=True),
-    Column("paper", ("paper_gain",), sign=True),
-    Column("seeds", ("seeds",), digits=0),
+    TableColumn("setting", ("setting",)),
+    TableColumn("run on", ("benchmark",)),
+    TableColumn("buffer", ("buffer",), digits=0),
+    TableColumn("method", ("label",)),
+    TableColumn("FAA ↑", ("faa", "faa_std")),
+    TableColumn("paper", ("paper_faa",)),
+    TableColumn("FF ↓", ("ff", "ff_std")),
+    TableColumn("paper", ("paper_ff",)),
+    TableColumn("ΔFAA [95 %]", ("gain", "gain_low", "gain_high"), sign=True),
+    TableColumn("paper", ("paper_gain",), sign=True),
+    TableColumn("seeds", ("seeds",), digits=0),
 ]
 
 
 def accuracy_rows(
-    finished: Sequence[Finished], tables: Mapping[str, str], against: Addition = ""
+    finished: Sequence[FinishedCase], tables: Mapping[str, str], against: Addition = ""
 ) -> list[Row]:
     """One row per case, its seeds taken together.
 
@@ -51,15 +51,15 @@ def accuracy_rows(
     return rows
 
 
-def by_case(finished: Sequence[Finished]) -> dict[Case, list[Finished]]:
+def by_case(finished: Sequence[FinishedCase]) -> dict[Case, list[FinishedCase]]:
     """The runs of each case, its seeds in order."""
-    groups: dict[Case, list[Finished]] = {}
+    groups: dict[Case, list[FinishedCase]] = {}
     for run in finished:
         groups.setdefault(run.case.unseeded, []).append(run)
     return groups
 
 
-def describe(case: Case, runs: Sequence[Finished]) -> Row:
+def describe(case: Case, runs: Sequence[FinishedCase]) -> Row:
     """What was run, and for what of the paper's."""
     config = runs[0].result["config"]
     return {
@@ -76,7 +76,9 @@ def describe(case: Case, runs: Sequence[Finished]) -> Row:
     }
 
 
-def gain(treated: Sequence[Finished], plain: Sequence[Finished], metric: str = "faa") -> Row:
+def gain(
+    treated: Sequence[FinishedCase], plain: Sequence[FinishedCase], metric: str = "faa"
+) -> Row:
     """The paired difference over the seeds that both have."""
     values = {run.case.seed: run.metric(metric) for run in plain}
     pairs = [
@@ -90,7 +92,7 @@ def gain(treated: Sequence[Finished], plain: Sequence[Finished], metric: str = "
     return {"gain": found.mean, "gain_low": found.low, "gain_high": found.high, "gain_p": found.p}
 
 
-def _spread(runs: Sequence[Finished], metric: str) -> Row:
+def _spread(runs: Sequence[FinishedCase], metric: str) -> Row:
     found = summarise([v for run in runs if (v := run.metric(metric)) is not None])
     mean, std = (found.mean, found.std) if found else (None, None)
     return {metric: mean, f"{metric}_std": std}

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from liderlab.errors import UserError
-from liderlab.paper.ledger.collection import KEPT, curves_of, harvest
+from liderlab.paper.ledger.record_collection import KEPT, collect_records, curves_of
 from liderlab.runs.folder import RunFolder
 
 
 def test_what_is_kept_is_what_the_run_says(measured: Path) -> None:
-    found = harvest(measured, commit="abc")
+    found = collect_records(measured, commit="abc")
     assert not found.left_out
     treated, plain = found.records
     assert [r.case.label for r in (plain, treated)] == ["ER-ACE", "ER-ACE + LiDER"]
@@ -42,7 +42,7 @@ def test_what_cannot_be_taken_is_said(measured: Path, tmp_path: Path) -> None:
     one, other = sorted((tmp_path / "runs").iterdir())
     (one / "result.json").unlink()
     shutil.copytree(other, tmp_path / "runs" / "mine")
-    found = harvest(tmp_path)
+    found = collect_records(tmp_path)
     assert [record.run for record in found.records] == [other.name]
     assert found.left_out == {
         one.name: "it has not finished",
@@ -56,7 +56,7 @@ def test_a_name_that_promises_something_else_is_refused(measured: Path, tmp_path
     result = json.loads((other / "result.json").read_text())
     result["config"]["training"]["lr"] = 7.0
     (other / "result.json").write_text(json.dumps(result))
-    found = harvest(tmp_path)
+    found = collect_records(tmp_path)
     assert found.left_out == {other.name: "it is not what its name says: training.lr differ"}
     assert len(found.records) == 1
 
@@ -65,18 +65,18 @@ def test_damaged_runs_cost_only_themselves(measured: Path, tmp_path: Path) -> No
     shutil.copytree(measured, tmp_path, dirs_exist_ok=True)
     one, other = sorted((tmp_path / "runs").iterdir())
     (one / "result.json").write_text("{")
-    found = harvest(tmp_path)
+    found = collect_records(tmp_path)
     assert "damaged" in found.left_out[one.name]
     assert len(found.records) == 1
     (other / "metrics.jsonl").write_text('{"step": 1}\n')
-    assert "damaged" in harvest(tmp_path).left_out[other.name]
+    assert "damaged" in collect_records(tmp_path).left_out[other.name]
 
 
 def test_a_folder_without_runs_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no runs"):
-        harvest(tmp_path)
+        collect_records(tmp_path)
     with pytest.raises(UserError, match="is not a folder"):
-        harvest(tmp_path / "none")
+        collect_records(tmp_path / "none")
 
 
 def test_analyses_come_along_without_their_images(measured: Path, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_analyses_come_along_without_their_images(measured: Path, tmp_path: Path
     game = {"auc": 0.75, "in_memory": 3, "samples": 9, "surfaces": [[1.0]]}
     game |= {"false_positive_rate": rates, "true_positive_rate": rates}
     (folder / "result.json").write_text(json.dumps({"scale": "cpu", "measured": game}))
-    found = next(r for r in harvest(tmp_path).records if r.run == one.name).analyses
+    found = next(r for r in collect_records(tmp_path).records if r.run == one.name).analyses
     assert found.keys() == {"guessing-game"}
     assert found["guessing-game"].keys() == {"scale", *KEPT["guessing-game"]}
     kept = found["guessing-game"]["true_positive_rate"]

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from liderlab.paper import numbers
-from liderlab.paper.ledger.assembly import all_cells, as_json, assemble
 from liderlab.paper.ledger.cells import case_of, name_of, unknown_cell
 from liderlab.paper.ledger.deviations import STATUSES
+from liderlab.paper.ledger.ledger_document import all_cells, as_json, assemble
 from liderlab.paper.studies.cases import Case, Request, config_of
 
 ALONE = Case("cifar100", 500, "er-ace")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...config.schema import RunConfig
 from .cases import Case, Request, config_of
-from .study import PlannedRun, Study
+from .study_definition import PlannedRun, Study
 
 NOT_IDENTITY = ("devices", "strategy", "threads", "log_every", "checkpoint_every", "on_nonfinite")
 """What two runs may differ in and still be the same run to a study."""

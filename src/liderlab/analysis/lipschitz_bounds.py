@@ -24,7 +24,7 @@ from ..functional.lipschitz import Reading
 from ..functional.spectral import batch_norm_scale, linear_part, operator_norm, spectral_norm
 from ..regularizers.lider import Estimator, LiDER
 from ..regularizers.stages import evaluating
-from .result import Result
+from .analysis_result import AnalysisResult
 from .scores import device_of
 
 BatchNorms = Literal["fold", "separate", "ignore"]
@@ -33,7 +33,7 @@ Layer = tuple[str, nn.Module, tuple[int, ...]]
 
 
 @dataclass(frozen=True, eq=False)
-class LipschitzBound(Result):
+class LipschitzBound(AnalysisResult):
     """norms: ‖W_k‖ by layer, in running order. product: ∏_k ‖W_k‖; log10 for when it is huge."""
 
     norms: dict[str, float]
@@ -135,7 +135,7 @@ def _folded_norm(
 
 
 @dataclass(frozen=True, eq=False)
-class LipschitzConstants(Result):
+class LipschitzConstants(AnalysisResult):
     """constants: mean λ_k over the samples, by stage. mean: over the stages (Eq. 8)."""
 
     constants: dict[str, float]

@@ -18,13 +18,13 @@ from ...errors import RunFailed, UserError
 from ...files import write_atomically
 from ...runs.folder import RunFolder
 from . import find_study
+from .case_runs import plan_runs
 from .cases import SMOKE, Request, stand_in
-from .run_plans import plan_runs
-from .study import Findings, Finished, PlannedRun, RunAll, Study
+from .study_definition import Findings, FinishedCase, PlannedRun, RunAll, Study
 
 
 @dataclass(frozen=True)
-class Conducted:
+class CompletedStudy:
     """A study that has been conducted. failed: why, by run."""
 
     name: str
@@ -62,13 +62,13 @@ class Display(Protocol):
     def __call__(self, work: Any, event: Any) -> None: ...
 
 
-def conduct(
+def run_study(
     name: str,
     request: Request,
     out: Path,
     run_all: RunAll,
     say: Callable[[str], None] = lambda text: None,
-) -> Conducted:
+) -> CompletedStudy:
     """Run or resume everything the study needs, and compute what it finds.
 
     run_all: does the running; `run_in_turn` here, any pool elsewhere. say: hears what is going on.
@@ -90,11 +90,13 @@ def conduct(
     for case, plan in planned:
         if plan.name not in failed:
             measured = _measured(study, plan, request, out / name / "measured", say)
-            finished.append(Finished(case, plan.folder, RunFolder(plan.folder).result(), measured))
+            finished.append(
+                FinishedCase(case, plan.folder, RunFolder(plan.folder).result(), measured)
+            )
     if planned and not finished:
         raise RunFailed(f"no run of {name} has finished: {next(iter(failed.values()))}")
     findings = study.compute(finished, request).noting(*_notes(study, request, failed))
-    return Conducted(name, study, request, findings, plans, failed)
+    return CompletedStudy(name, study, request, findings, plans, failed)
 
 
 def is_finished(plan: PlannedRun) -> bool:

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from liderlab.errors import UserError
-from liderlab.paper.ledger.assembly import assemble
-from liderlab.paper.ledger.collection import harvest
-from liderlab.paper.ledger.verification import (
+from liderlab.paper.ledger.ledger_document import assemble
+from liderlab.paper.ledger.record_collection import collect_records
+from liderlab.paper.ledger.reproduction_check import (
     ONE_SEED,
-    another_seed,
     compare,
-    run_again,
-    runs_of,
-    with_seed,
+    record_of_seed,
+    records_of_cell,
+    repeat_run,
+    seed_tolerance,
 )
 from liderlab.paper.studies.cases import Case
 
@@ -22,9 +22,11 @@ CASE = Case("cifar100", 500, "er-ace")
 
 
 def test_run_again_it_is_equal_to_the_bit(measured: Path, tmp_path: Path) -> None:
-    records = harvest(measured).records
-    (one,) = runs_of("single-epoch/cifar100-online/500/er-ace+lider/ff", assemble(records), records)
-    now = run_again(one, tmp_path / "again")
+    records = collect_records(measured).records
+    (one,) = records_of_cell(
+        "single-epoch/cifar100-online/500/er-ace+lider/ff", assemble(records), records
+    )
+    now = repeat_run(one, tmp_path / "again")
     verdict = compare(one, now, [one])
     assert (verdict.other, verdict.apart) == ({}, {})
     assert verdict.agrees
@@ -56,8 +58,8 @@ def test_with_the_same_versions_nothing_may_differ(record) -> None:
 def test_with_others_the_seeds_say_how_much(record) -> None:
     """By hand: 20, 22, 24 has s = 2, and 4.3027 · 2 · √(4/3) = 9.937."""
     runs = [record(replace(CASE, seed=s), v) for s, v in enumerate((20.0, 22.0, 24.0))]
-    assert another_seed(runs, "faa") == pytest.approx(9.9366, abs=1e-3)
-    assert another_seed(runs[:1], "faa") == ONE_SEED
+    assert seed_tolerance(runs, "faa") == pytest.approx(9.9366, abs=1e-3)
+    assert seed_tolerance(runs[:1], "faa") == ONE_SEED
     near, far = (elsewhere(changed(runs[0], faa=value)) for value in (29.9, 30.0))
     assert compare(runs[0], near, runs).agrees
     assert not compare(runs[0], far, runs).agrees
@@ -70,10 +72,10 @@ def test_what_was_not_measured_cannot_be_checked(record) -> None:
     runs = [record(replace(CASE, seed=2), 20.0)]
     ledger = assemble(runs)
     with pytest.raises(UserError, match=r"was not measured.*lider run --preset cub200-400-er-ace"):
-        runs_of("faa/cub200/400/er-ace", ledger, runs)
+        records_of_cell("faa/cub200/400/er-ace", ledger, runs)
     with pytest.raises(UserError, match="did you mean"):
-        runs_of("faa/cifar100/500/er_ace", ledger, runs)
-    found = runs_of("faa/cifar100/500/er-ace", ledger, runs)
-    assert with_seed(found, None).seed == with_seed(found, 2).seed == 2
+        records_of_cell("faa/cifar100/500/er_ace", ledger, runs)
+    found = records_of_cell("faa/cifar100/500/er-ace", ledger, runs)
+    assert record_of_seed(found, None).seed == record_of_seed(found, 2).seed == 2
     with pytest.raises(UserError, match="seed 0 was not measured; these were: 2"):
-        with_seed(found, 0)
+        record_of_seed(found, 0)

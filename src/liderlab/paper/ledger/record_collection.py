@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from ...config.diff import flat
 from ...errors import UserError
 from ...runs.folder import RunFolder
+from ..studies.case_runs import NOT_IDENTITY
 from ..studies.cases import config_of
-from ..studies.run_plans import NOT_IDENTITY
-from .campaign import SETTINGS, Item, by_name, campaign
+from .campaign import SETTINGS, CampaignRun, by_name, campaign
 from .cells import cases_of_the_paper
-from .commands import command_of
-from .record import Curves, Metrics, Record, Tree
+from .record import Curves, LedgerRecord, Metrics, Tree
+from .repeat_command import repeat_command
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,14 +34,14 @@ KEPT = {
 
 
 @dataclass(frozen=True)
-class Harvest:
+class CollectedRecords:
     """left_out: why, by run, for those that no record was made of."""
 
-    records: list[Record]
+    records: list[LedgerRecord]
     left_out: dict[str, str]
 
 
-def harvest(folder: Path, commit: str | None = None) -> Harvest:
+def collect_records(folder: Path, commit: str | None = None) -> CollectedRecords:
     """The records of all finished runs of the ledger in `folder`, or in its `runs`.
 
     commit: of this project, that the runs were made with.
@@ -57,10 +57,10 @@ def harvest(folder: Path, commit: str | None = None) -> Harvest:
     for run in finished:
         try:
             with run.consistent():
-                records.append(record_of(run, _item(run, known), commit))
+                records.append(make_record(run, _item(run, known), commit))
         except UserError as error:
             left_out[run.path.name] = str(error)
-    return Harvest(sorted(records, key=lambda record: record.name), left_out)
+    return CollectedRecords(sorted(records, key=lambda record: record.name), left_out)
 
 
 def _runs(folder: Path) -> list[RunFolder]:
@@ -73,7 +73,7 @@ def _runs(folder: Path) -> list[RunFolder]:
     return begun
 
 
-def _known(runs: Iterable[RunFolder]) -> dict[str, Item]:
+def _known(runs: Iterable[RunFolder]) -> dict[str, CampaignRun]:
     """The items that these runs may be, by name: the campaign's, and every cell of the paper."""
     found = {_scale_and_seed(run) for run in runs}
     items = []
@@ -81,7 +81,7 @@ def _known(runs: Iterable[RunFolder]) -> dict[str, Item]:
         cases = [item.case for item in campaign(seeds=1)]
         if scale != "smoke":  # where all settings have one stand-in
             cases += cases_of_the_paper()
-        items += [Item("", replace(case, seed=seed), scale) for case in cases]
+        items += [CampaignRun("", replace(case, seed=seed), scale) for case in cases]
     return by_name(items)
 
 
@@ -93,13 +93,13 @@ def _scale_and_seed(run: RunFolder) -> tuple[str, int]:
     return config.scale.name if config.scale else "paper", config.seed
 
 
-def _item(run: RunFolder, known: Mapping[str, Item]) -> Item:
+def _item(run: RunFolder, known: Mapping[str, CampaignRun]) -> CampaignRun:
     if run.path.name not in known:
         raise UserError("it is no run of the ledger")
     return known[run.path.name]
 
 
-def record_of(run: RunFolder, item: Item, commit: str | None = None) -> Record:
+def make_record(run: RunFolder, item: CampaignRun, commit: str | None = None) -> LedgerRecord:
     """What is kept of a finished run of which it is known which one it is."""
     result = run.result()
     _check(result["config"], item)
@@ -107,7 +107,7 @@ def record_of(run: RunFolder, item: Item, commit: str | None = None) -> Record:
     accuracy = result["class_incremental"]
     on_memory = _mean(accuracy.get("memory_accuracy") or [[]])
     faa = _round(accuracy["faa"])
-    return Record(
+    return LedgerRecord(
         run=run.path.name,
         case=replace(item.case, keep_tasks=False),
         scale=item.scale,
@@ -126,11 +126,11 @@ def record_of(run: RunFolder, item: Item, commit: str | None = None) -> Record:
         commit=commit,
         analyses=_analyses(run.path),
         config=result["config"],
-        command=command_of(replace(item.case, keep_tasks=False), item.scale),
+        command=repeat_command(replace(item.case, keep_tasks=False), item.scale),
     )
 
 
-def _check(config: Tree, item: Item) -> None:
+def _check(config: Tree, item: CampaignRun) -> None:
     """A folder's name promises what is in it; whether it keeps the promise is looked at."""
     changed = (config.get("scale") or {}).get("changes") or {}
     wanted = flat(config_of(item.case, item.request, SETTINGS).model_dump(mode="json"))
