@@ -6,7 +6,15 @@ import pytest
 
 from liderlab.errors import UserError
 from liderlab.report.page.run_groups import grouped, in_paper, without_lider
-from liderlab.report.run_records import Record, differing, essence, find_runs, names, read_all
+from liderlab.report.run_records import (
+    Record,
+    differing,
+    essence,
+    find_runs,
+    names,
+    read_all,
+    seed_difference,
+)
 from liderlab.runs.folder import RunFolder
 
 
@@ -143,3 +151,10 @@ def test_result_json_is_all_that_is_read_of_a_finished_run(runs: Path, tmp_path:
         Record.read(tmp_path / "x").seed
         == json.loads((tmp_path / "x/result.json").read_text())["config"]["seed"]
     )
+
+
+def test_without_a_common_seed_the_means_are_subtracted() -> None:
+    apart = seed_difference({0: 5.0, 2: 7.0}, {1: 4.0})
+    assert apart is not None
+    assert (apart.mean, apart.half, apart.n) == (2.0, None, 0)
+    assert seed_difference({}, {1: 4.0}) is None

@@ -1,16 +1,16 @@
-"""What a few seeds say: means, spreads, and intervals of paired differences."""
+"""Statistics over a few seeds: means, standard deviations, confidence intervals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean and sample standard deviation over n values; std is None for one value."""
+    """Mean and sample standard deviation of n values; std is None for one value."""
 
     mean: float
     std: float | None
@@ -18,17 +18,24 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """Mean of paired differences with its confidence interval and two-sided p-value.
+class ConfidenceInterval:
+    """mean ± half, and the two-sided p-value of the hypothesis that the true mean is 0.
 
-    low, high and p are None where they cannot be known: with one pair.
+    half and p are None for fewer than two values.
     """
 
     mean: float
-    low: float | None
-    high: float | None
+    half: float | None
     p: float | None
     n: int
+
+    @property
+    def low(self) -> float | None:
+        return None if self.half is None else self.mean - self.half
+
+    @property
+    def high(self) -> float | None:
+        return None if self.half is None else self.mean + self.half
 
 
 def summarise(values: Sequence[float]) -> Summary | None:
@@ -42,46 +49,55 @@ def summarise(values: Sequence[float]) -> Summary | None:
     return Summary(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
 
 
-def paired_difference(
-    treated: Sequence[float], plain: Sequence[float], confidence: float = 0.95
-) -> Difference:
-    """Student's paired interval: d̄ ± t · s_d / √n, dᵢ = treatedᵢ − plainᵢ, with t the quantile
-    (1 + confidence)/2 at n − 1 degrees of freedom.
+def mean_interval(values: Sequence[float], confidence: float = 0.95) -> ConfidenceInterval:
+    """Student's interval of the mean: x̄ ± t · s / √n, with t the quantile (1 + confidence)/2 at
+    n − 1 degrees of freedom.
 
-    The i-th values of both must come from the same seed.
-
-    >>> difference = paired_difference([71.0, 73.0, 72.0], [70.0, 71.0, 72.0])
-    >>> round(difference.mean, 2), round(difference.low, 2), round(difference.high, 2)
+    >>> found = mean_interval([1.0, 2.0, 0.0])
+    >>> round(found.mean, 2), round(found.low, 2), round(found.high, 2)
     (1.0, -1.48, 3.48)
     """
-    if len(treated) != len(plain) or not treated:
-        raise ValueError(
-            f"Expected as many values on both sides, but got {len(treated)} and {len(plain)}."
-        )
     if not 0 < confidence < 1:
         raise ValueError(f"Expected a confidence between 0 and 1, but got {confidence}.")
-    differences = [a - b for a, b in zip(treated, plain, strict=True)]
-    n, mean = len(differences), fmean(differences)
+    n, mean = len(values), fmean(values)
     if n == 1:
-        return Difference(mean, None, None, None, 1)
-    error = stdev(differences) / math.sqrt(n)
-    reach = t_quantile((1 + confidence) / 2, n - 1) * error
-    return Difference(mean, mean - reach, mean + reach, _p_value(mean, error, n - 1), n)
+        return ConfidenceInterval(mean, None, None, 1)
+    error = stdev(values) / math.sqrt(n)
+    half = t_quantile((1 + confidence) / 2, n - 1) * error
+    return ConfidenceInterval(mean, half, _p_value(mean, error, n - 1), n)
+
+
+def paired_difference(
+    treated: Mapping[int, float | None],
+    plain: Mapping[int, float | None],
+    confidence: float = 0.95,
+) -> ConfidenceInterval | None:
+    """The mean of dₛ = treatedₛ − plainₛ over the seeds s that both have, with its interval.
+
+    A value of None counts as missing. None if there is no common seed.
+
+    >>> found = paired_difference({0: 72.0, 1: 75.0, 2: 73.0}, {0: 71.0, 1: 72.0, 2: 71.0})
+    >>> f"{found.mean:.2f} ± {found.half:.2f}"
+    '2.00 ± 2.48'
+    """
+    pairs = [(treated[seed], plain[seed]) for seed in sorted(treated.keys() & plain.keys())]
+    differences = [a - b for a, b in pairs if a is not None and b is not None]
+    return mean_interval(differences, confidence) if differences else None
 
 
 def t_quantile(probability: float, freedom: int) -> float:
-    """The value below which Student's t falls with that probability.
+    """The value that Student's t stays below with this probability.
 
     >>> round(t_quantile(0.975, 2), 4)
     4.3027
     """
-    from scipy.special import stdtrit  # loaded when needed: listing studies needs no scipy
+    from scipy.special import stdtrit  # imported here: listing studies and runs needs no scipy
 
     return float(stdtrit(freedom, probability))
 
 
 def _p_value(mean: float, error: float, freedom: int) -> float:
-    """Chance of a |t| as large if there were no difference; without spread it is 0 or 1."""
+    """P(|T| ≥ |mean / error|) if the true mean is 0; 0 or 1 if the values do not vary."""
     from scipy.special import stdtr
 
     if error == 0:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from ..config.diff import flat
 from ..errors import UserError
+from ..functional.statistics import ConfidenceInterval, paired_difference
 from ..methods import METHODS
 from ..runs.folder import RunFolder
 
@@ -187,6 +188,17 @@ def by_seed(runs: Iterable[Record], setting: str, metric: str) -> dict[int, floa
         if (value := run.metric(setting, metric)) is not None:
             found.setdefault(run.seed, []).append(value)
     return {seed: fmean(values) for seed, values in found.items()}
+
+
+def seed_difference(
+    ours: Mapping[int, float], theirs: Mapping[int, float]
+) -> ConfidenceInterval | None:
+    """ours − theirs, paired by seed; without a common seed the difference of the means, n = 0."""
+    if paired := paired_difference(ours, theirs):
+        return paired
+    if not ours or not theirs:
+        return None
+    return ConfidenceInterval(fmean(ours.values()) - fmean(theirs.values()), None, None, 0)
 
 
 BOOKKEEPING = (

@@ -7,10 +7,10 @@ import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
 from ..files import write_atomically
+from ..functional.statistics import summarise
 from ..runs.folder import RunFolder
 from .scheduler import Outcome
 from .sweep import Point
@@ -53,8 +53,9 @@ def _group_row(group: str, members: Sequence[tuple[Point, Row]]) -> Row:
     row |= {key: _cell(value) for key, value in members[0][0].fields.items()}
     for name in (*METRICS, "seconds"):
         values = [run[name] for run in done if run[name] is not None]
-        row[f"{name}_mean"] = fmean(values) if values else None
-        row[f"{name}_std"] = stdev(values) if len(values) > 1 else None
+        found = summarise(values)
+        row[f"{name}_mean"] = found.mean if found else None
+        row[f"{name}_std"] = found.std if found else None
     return row
 
 

@@ -13,10 +13,10 @@ import pytest
 
 from liderlab.config.merging import make_config
 from liderlab.errors import UserError
+from liderlab.functional.statistics import paired_difference
 from liderlab.report.definitions import METRICS, TERMS
 from liderlab.report.page.html import detail, overview, write_report
 from liderlab.report.run_records import Record, read_all
-from liderlab.report.seed_statistics import paired_difference
 from liderlab.runs.execute import run
 
 NASTY = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>&\"'"
@@ -59,7 +59,7 @@ def test_rows_hold_means_spreads_and_what_lider_adds(runs: Path, page: str) -> N
     }
     plain = [faa["er-ace-0"], faa["er-ace-1"]]
     value = rows["er-ace"]["values"]["class_incremental"]["faa"]
-    assert value == {"mean": pytest.approx(fmean(plain)), "std": pytest.approx(stdev(plain))}
+    assert value == pytest.approx({"mean": fmean(plain), "std": stdev(plain), "n": 2})
     expected = paired_difference(
         {0: faa["er-ace-lider-0"], 1: faa["er-ace-lider-1"]}, dict(enumerate(plain))
     )

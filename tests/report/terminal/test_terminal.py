@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from liderlab.functional.statistics import paired_difference
 from liderlab.report.run_records import Record, read_all
-from liderlab.report.seed_statistics import paired_difference
 from liderlab.report.terminal.live_view import Snapshot, Watched, sparkline
 from liderlab.report.terminal.run_list import Condition, facts
 from liderlab.report.terminal.run_list import select as choose

@@ -8,14 +8,13 @@ with more seeds; whatever still sets it apart from the paper's row stands beside
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Literal
 
-from ...functional.statistics import paired_difference, summarise, t_quantile
+from ...functional.statistics import mean_interval, paired_difference, summarise
 from .. import numbers
 from ..studies.cases import Case
 from .cells import OURS, case_of, cell_name, name_of
@@ -178,16 +177,13 @@ def spread(values: dict[int, float]) -> Tree:
     >>> spread({0: 70.0, 1: 72.0, 2: 71.0})["low"]
     68.5159
     """
-    found = summarise(list(values.values()))
+    found, interval = summarise(list(values.values())), mean_interval(list(values.values()))
     assert found is not None, "a cell without values is not measured"
-    half = None
-    if found.std is not None:
-        half = t_quantile(0.975, found.n - 1) * found.std / math.sqrt(found.n)
     return {
         "mean": _round(found.mean),
         "std": _round(found.std),
-        "low": None if half is None else _round(found.mean - half),
-        "high": None if half is None else _round(found.mean + half),
+        "low": _round(interval.low),
+        "high": _round(interval.high),
         "n": found.n,
         "seeds": {str(seed): value for seed, value in sorted(values.items())},
     }
@@ -243,13 +239,9 @@ def _epochs_and_width(group: MeasuredCase) -> Any:
 
 def _difference(treated: MeasuredCase, plain: MeasuredCase | None, metric: str) -> Tree | None:
     """Paired by seed; None without a common one."""
-    if plain is None:
+    found = plain and paired_difference(treated.values(metric), plain.values(metric))
+    if not found:
         return None
-    ours, theirs = treated.values(metric), plain.values(metric)
-    seeds = sorted(ours.keys() & theirs.keys())
-    if not seeds:
-        return None
-    found = paired_difference([ours[s] for s in seeds], [theirs[s] for s in seeds])
     return {
         "mean": _round(found.mean),
         "low": _round(found.low),

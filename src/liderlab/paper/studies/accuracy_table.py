@@ -80,15 +80,12 @@ def gain(
     treated: Sequence[FinishedCase], plain: Sequence[FinishedCase], metric: str = "faa"
 ) -> Row:
     """The paired difference over the seeds that both have."""
-    values = {run.case.seed: run.metric(metric) for run in plain}
-    pairs = [
-        (value, values[run.case.seed])
-        for run in treated
-        if (value := run.metric(metric)) is not None and values.get(run.case.seed) is not None
-    ]
-    if not pairs:
+    with_it, without = (
+        {run.case.seed: run.metric(metric) for run in runs} for runs in (treated, plain)
+    )
+    found = paired_difference(with_it, without)
+    if found is None:
         return {"gain": None, "gain_low": None, "gain_high": None}
-    found = paired_difference([a for a, _ in pairs], [float(b or 0) for _, b in pairs])
     return {"gain": found.mean, "gain_low": found.low, "gain_high": found.high, "gain_p": found.p}
 
 

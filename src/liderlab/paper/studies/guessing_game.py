@@ -90,15 +90,10 @@ def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
 
 def _difference(runs: Sequence[FinishedCase], groups: dict[Case, list[FinishedCase]]) -> Row:
     plain = groups.get(replace(runs[0].case.unseeded, addition=""), [])
-    base = {run.case.seed: run.measured["auc"] for run in plain}
-    pairs = [
-        (run.measured["auc"], base[run.case.seed])
-        for run in runs
-        if run.measured["auc"] is not None and base.get(run.case.seed) is not None
-    ]
-    if not pairs:
+    treated, base = ({run.case.seed: run.measured["auc"] for run in r} for r in (runs, plain))
+    found = paired_difference(treated, base)
+    if found is None:
         return {}
-    found = paired_difference([a for a, _ in pairs], [b for _, b in pairs])
     return {"gain": found.mean, "gain_low": found.low, "gain_high": found.high}
 
 

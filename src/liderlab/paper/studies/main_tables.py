@@ -57,23 +57,21 @@ def _average_gain(finished: Sequence[FinishedCase], setting: str) -> Row:
         "paper_cells_all_methods": numbers.average_gain(setting, METHODS),
     }
     for kind in KINDS:
-        pairs = _seed_means(finished, setting, kind)
-        if pairs:
-            found = paired_difference([a for a, _ in pairs], [b for _, b in pairs])
+        if found := paired_difference(*_seed_means(finished, setting, kind)):
             row |= {kind: found.mean, f"{kind}_low": found.low, f"{kind}_high": found.high}
     return row
 
 
 def _seed_means(
     finished: Sequence[FinishedCase], setting: str, kind: Kind
-) -> list[tuple[float, float]]:
-    """For every seed: mean FAA with and without LiDER, over methods and buffers that have both."""
+) -> tuple[dict[int, float], dict[int, float]]:
+    """Mean FAA by seed, with and without LiDER, over the methods and buffers that have both."""
     values = {
         (run.case.seed, run.case.method, run.case.buffer, run.case.addition, run.case.column): value
         for run in finished
         if run.case.setting == setting and (value := run.metric("faa")) is not None
     }
-    pairs = []
+    treated, plain = {}, {}
     for seed in sorted({run.case.seed for run in finished}):
         both = [
             (values[seed, method, buffer, "lider", kind], values[seed, method, buffer, "", "tuned"])
@@ -83,8 +81,9 @@ def _seed_means(
             and (seed, method, buffer, "", "tuned") in values
         ]
         if both:
-            pairs.append((fmean(a for a, _ in both), fmean(b for _, b in both)))
-    return pairs
+            treated[seed] = fmean(a for a, _ in both)
+            plain[seed] = fmean(b for _, b in both)
+    return treated, plain
 
 
 def _sentence(gain: Row) -> str:

@@ -57,7 +57,8 @@ def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
         }
         rows.append(row)
     plain, treated = means.values()
-    difference = paired_difference(treated, plain)
+    difference = paired_difference(dict(enumerate(treated)), dict(enumerate(plain)))
+    assert difference is not None
     rows[-1] |= {"gain": difference.mean, "gain_low": difference.low, "gain_high": difference.high}
     notes = [
         "Three tasks of two crescents each, a memory of few points, a small network. The paper's "

@@ -24,10 +24,10 @@ from ... import __version__
 from ...config.diff import flat
 from ...errors import UserError
 from ...files import write_atomically
+from ...functional.statistics import summarise
 from ...runs.folder import RunFolder
 from ..definitions import METRICS, TERMS
-from ..run_records import SETTINGS, Record, differing
-from ..seed_statistics import paired_difference
+from ..run_records import SETTINGS, Record, differing, seed_difference
 from .curves import logged, short
 from .ledger_lookup import in_ledger
 from .paper_lookup import published
@@ -175,16 +175,14 @@ def _row(group: Group, groups: Sequence[Group], paper: PaperNumbers) -> Tree:
 
 
 def _mean(group: Group, setting: str, metric: str) -> Tree | None:
-    values = list(group.values(setting, metric).values())
-    if not values:
-        return None
-    return {"mean": fmean(values), "std": stdev(values) if len(values) > 1 else None}
+    found = summarise(list(group.values(setting, metric).values()))
+    return vars(found) if found else None
 
 
 def _adds(group: Group, other: Group | None, setting: str, metric: str) -> Tree | None:
     if other is None:
         return None
-    found = paired_difference(group.values(setting, metric), other.values(setting, metric))
+    found = seed_difference(group.values(setting, metric), other.values(setting, metric))
     return vars(found) if found else None
 
 

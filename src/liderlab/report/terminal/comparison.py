@@ -14,9 +14,17 @@ from rich.text import Text
 
 from ...config.diff import flat
 from ...errors import UserError
+from ...functional.statistics import ConfidenceInterval
 from ..definitions import METRICS
-from ..run_records import BOOKKEEPING, SETTINGS, Record, by_seed, differing, read_all
-from ..seed_statistics import Interval, paired_difference
+from ..run_records import (
+    BOOKKEEPING,
+    SETTINGS,
+    Record,
+    by_seed,
+    differing,
+    read_all,
+    seed_difference,
+)
 from .tables import SETTINGS as SETTING_LABELS
 from .tables import mean_and_std
 
@@ -50,12 +58,9 @@ class Comparison:
     def values(self, side: int, setting: str, metric: str) -> dict[int, float]:
         return by_seed(self.sides[side], setting, metric)
 
-    def difference(self, setting: str, metric: str) -> Interval | None:
+    def difference(self, setting: str, metric: str) -> ConfidenceInterval | None:
         """b − a."""
-        a, b = (self.values(side, setting, metric) for side in (0, 1))
-        if len(a) == len(b) == 1:  # one run against one: whatever their seeds
-            return Interval(next(iter(b.values())) - next(iter(a.values())), None, 1)
-        return paired_difference(b, a)
+        return seed_difference(*(self.values(side, setting, metric) for side in (1, 0)))
 
     def as_tree(self) -> dict[str, Any]:
         tree: dict[str, Any] = {
@@ -138,7 +143,7 @@ def _metrics(comparison: Comparison) -> Table:
     return table
 
 
-def _difference(between: Interval | None, better: int) -> Text:
+def _difference(between: ConfidenceInterval | None, better: int) -> Text:
     """Coloured where the interval, if there is one, leaves no doubt."""
     if between is None:
         return Text("–")
