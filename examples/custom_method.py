@@ -29,9 +29,7 @@ class ConfidentReplay(Method):
         return terms
 
 
-METHODS["confident-replay"] = Entry(
-    ConfidentReplay, "replay of what it was sure of", {"rehearsal": True, "policy": "reservoir"}
-)
+METHODS["confident-replay"] = Entry(ConfidentReplay, "replay of what it was sure of")
 
 if __name__ == "__main__":
     for regularizers in ({}, {"lider": {"alpha": 0.1, "beta": 0.3}}):

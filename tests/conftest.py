@@ -83,7 +83,7 @@ def make_loop(
     attached = [REGULARIZERS.load(name)(**given) for name, given in regularizers.items()]
     for regularizer in attached:
         regularizer.attach(network, torch.zeros(2, *stream.image_shape))
-    policy = policy or entry.facts["policy"] or "reservoir"
+    policy = policy or chosen.policy
     kept = Memory(
         size if chosen.rehearsal else 0,
         stream.image_shape,

@@ -10,7 +10,8 @@ from liderlab.errors import UserError
 from liderlab.memory import POLICIES
 from liderlab.methods import METHODS
 from liderlab.methods.base import Method
-from liderlab.registry import Entry, Registry
+from liderlab.methods.der import DER, logits_only
+from liderlab.registry import ClassRegistry, Entry, Registry
 from liderlab.regularizers import REGULARIZERS
 from liderlab.regularizers.base import Regularizer
 from liderlab.streams import BENCHMARKS
@@ -31,17 +32,29 @@ def test_every_entry_stands_for_something(registry: Registry, name: str) -> None
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_methods_facts_are_those_of_its_class(name: str) -> None:
-    method, facts = METHODS.load(name)(), METHODS[name].facts
+def test_a_method_needs_no_argument_and_names_a_policy_that_exists(name: str) -> None:
+    method = METHODS.load(name)()
     assert isinstance(method, Method)
-    assert facts["rehearsal"] == method.rehearsal
-    assert (facts["policy"] in POLICIES) if method.rehearsal else facts["policy"] is None
+    assert type(method) is METHODS.class_of(name)
+    assert method.policy in POLICIES
+    assert (method.facts()["policy"] is not None) == method.rehearsal
 
 
 @pytest.mark.parametrize("name", REGULARIZERS)
-def test_a_regularizer_needs_no_argument_and_says_whether_it_needs_memory(name: str) -> None:
-    assert isinstance(REGULARIZERS.load(name)(), Regularizer)
-    assert isinstance(REGULARIZERS[name].facts["needs_memory"], bool)
+def test_a_regularizer_needs_no_argument_and_can_be_switched_off(name: str) -> None:
+    regularizer = REGULARIZERS.load(name)()
+    assert isinstance(regularizer, Regularizer)
+    assert type(regularizer) is REGULARIZERS.class_of(name)
+    assert REGULARIZERS.load(name)(**regularizer.off)
+
+
+def test_the_class_of_a_function_is_in_its_return_annotation() -> None:
+    methods: ClassRegistry[Method] = ClassRegistry("method", "liderlab.methods", ())
+    methods["annotated"] = Entry(logits_only, "")
+    methods["bare"] = Entry(lambda: logits_only(), "")
+    assert methods.class_of("annotated") is DER
+    with pytest.raises(UserError, match="method 'bare' needs a return annotation"):
+        methods.facts("bare")
 
 
 @pytest.mark.parametrize("name", BACKBONES)

@@ -31,12 +31,7 @@ TO_LEARN: dict[str, dict[str, Any]] = {
     "x-der-rpc": {"alpha": 0.5, "beta": 1.0},
     "ssgd": {"dropout": 0.1},  # the network is tiny
 }
-IDENTITY: dict[str, dict[str, Any]] = {
-    "lider": {"alpha": 0.0, "beta": 0.0},
-    "oewc": {"weight": 0.0},
-    "olap": {"weight": 0.0},
-    "ssgd": {"decay": 1.0, "dropout": 0.0},
-}
+OFF = {name: dict(REGULARIZERS.class_of(name).off) for name in REGULARIZERS}
 NONE = "none"
 
 
@@ -185,7 +180,7 @@ def test_the_memory_never_exceeds_its_size(
     memory = run.loop.memory
     assert max(run.sizes) <= memory.size
     assert all(len(column) == memory.size for column in memory.data.values())
-    if METHODS[method].facts["rehearsal"]:
+    if METHODS.class_of(method).rehearsal:
         assert len(memory) > memory.size - len(run.loop.stream.names)  # and it is used
         labels = memory.data["y"][: len(memory)]
         assert ((labels >= 0) & (labels < len(run.loop.stream.names))).all()
@@ -244,7 +239,7 @@ def test_regularizers_at_zero_weight_leave_the_method_as_it_was(
     differences: Callable[..., list[str]],
 ) -> None:
     """Weights, memory, generators, accuracies: nothing tells the run from one without them."""
-    loop = build(method, IDENTITY, seed=7, options=QUICK.get(method, {}))
+    loop = build(method, OFF, seed=7, options=QUICK.get(method, {}))
     events = [name_of(event) for event in loop]
     expected = reference(method, NONE)
     assert events == expected.events

@@ -100,8 +100,8 @@ BATCH: dict[str, Any] = {"estimator": "batch", "tol": 0.0}
 def cases() -> dict[str, dict[str, Any]]:
     """Every method alone and with LiDER's two forms; then what is special about ranks."""
     found: dict[str, dict[str, Any]] = {}
-    for method, entry in METHODS.items():
-        on = {} if entry.facts["rehearsal"] else {"on": "stream"}
+    for method in METHODS:
+        on = {} if METHODS.class_of(method).rehearsal else {"on": "stream"}
         found[f"{method} alone"] = {"method": method}
         form = BATCH if method in ("finetune", "der++", "icarl") else SPATIAL
         found[f"{method} lider"] = {"method": method, "regularizers": {"lider": form | on}}

@@ -58,7 +58,10 @@ def list_(
     chosen = registries if what is None else {what: registries[what]}
     if as_json:
         tree = {
-            kind: [{"name": name, "summary": e.summary, **e.facts} for name, e in registry.items()]
+            kind: [
+                {"name": name, "summary": entry.summary, **registry.facts(name)}
+                for name, entry in registry.items()
+            ]
             for kind, registry in chosen.items()
         }
         print_json(tree if what is None else tree[what])
@@ -101,8 +104,9 @@ def _listing(kind: str, registry: Registry) -> Any:
         table.add_column("memory" if fact == "policy" else fact)
     table.add_column("")
     for name, entry in registry.items():
-        cells = [str(entry.facts.get(fact) or "–") for fact in shown]
-        paper = f" ({entry.facts['paper']})" if entry.facts.get("paper") else ""
+        known = registry.facts(name)
+        cells = [str(known.get(fact) or "–") for fact in shown]
+        paper = f" ({known['paper']})" if known.get("paper") else ""
         table.add_row(name, *cells, entry.summary + paper)
     return table
 

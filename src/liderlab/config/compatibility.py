@@ -28,12 +28,13 @@ from .schema import RunConfig
 def check(config: RunConfig) -> None:
     """Refuse what cannot work, in one sentence."""
     method = config.method.name
-    if METHODS[method].facts["rehearsal"] and config.memory.size < 2:
+    rehearses = METHODS.class_of(method).rehearsal
+    if rehearses and config.memory.size < 2:
         raise UserError(
             f"{method} rehearses and needs a memory: a buffer of 2 samples or more, "
             f"not {config.memory.size} (--buffer 100)"
         )
-    if not METHODS[method].facts["rehearsal"] and config.memory.poison:
+    if config.memory.poison and not rehearses:
         raise UserError(f"{method} has no memory, and memory.poison would poison nothing")
     if config.memory.storage == "disk" and config.memory.device is not None:
         raise UserError("a memory on disk is on no device: leave out --memory-device")
@@ -44,12 +45,16 @@ def check(config: RunConfig) -> None:
 
 
 def _check_policy(method: str, policy: str | None) -> None:
-    own = METHODS[method].facts["policy"]
-    if policy is None or own is None:
+    made = METHODS.class_of(method)
+    if policy is None or not made.rehearsal:
         return
-    chosen, usual = (POLICIES.entry(name).facts.get("from_stream", True) for name in (policy, own))
+    chosen, usual = (
+        POLICIES.entry(name).facts.get("from_stream", True) for name in (policy, made.policy)
+    )
     if chosen != usual:
-        raise UserError(f"{method} cannot use the memory policy {policy!r}: its own is {own!r}")
+        raise UserError(
+            f"{method} cannot use the memory policy {policy!r}: its own is {made.policy!r}"
+        )
 
 
 def why_not(method: str, regularizer: str, options: Mapping[str, Any]) -> str | None:
@@ -58,23 +63,19 @@ def why_not(method: str, regularizer: str, options: Mapping[str, Any]) -> str | 
     >>> why_not("er-ace", "lider", {}) is None
     True
     """
-    method_facts, facts = METHODS[method].facts, REGULARIZERS[regularizer].facts
-    rehearsing = [name for name, entry in METHODS.items() if entry.facts["rehearsal"]]
-    if (
-        facts.get("needs_memory")
-        and not method_facts["rehearsal"]
-        and options.get("on") != "stream"
-    ):
+    host, guest = METHODS.class_of(method), REGULARIZERS.class_of(regularizer)
+    if guest.needs_memory and not host.rehearsal and options.get("on") != "stream":
+        rehearsing = [name for name in METHODS if METHODS.class_of(name).rehearsal]
         return (
             f"{regularizer} listens to replayed samples and {method} has no memory: choose a "
             f"method that rehearses ({', '.join(rehearsing)}), or --{regularizer}-on stream"
         )
-    if options.get("on") == "stream" and method_facts.get("fits_memory"):
+    if options.get("on") == "stream" and host.fits_memory:
         return (
             f"{method} trains on its memory alone, so {regularizer} would hear nothing on the "
             f"stream: leave out --{regularizer}-on stream"
         )
-    if facts.get("task_by_task") and not method_facts.get("task_by_task", True):
+    if guest.task_by_task and not host.task_by_task:
         return (
             f"{regularizer} works from task to task, and {method} does not train task by task: "
             "choose another method or regularizer"

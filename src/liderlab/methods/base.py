@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -24,8 +24,23 @@ class Method(nn.Module, ABC):
     the network (its memory, say) it changes through `step.after`, once the step has been taken.
     """
 
-    rehearsal: bool = False
-    """Whether it needs a memory."""
+    rehearsal: ClassVar[bool] = False
+    """Whether it keeps a memory."""
+    policy: ClassVar[str] = "reservoir"
+    """The memory policy it uses unless the configuration names another."""
+    task_by_task: ClassVar[bool] = True
+    """Whether it trains on each task when it arrives."""
+    fits_memory: ClassVar[bool] = False
+    """Whether it trains on the memory alone."""
+    paper: ClassVar[str | None] = None
+    year: ClassVar[int | None] = None
+
+    @classmethod
+    def facts(cls) -> dict[str, Any]:
+        """What `lider list methods` shows: the attributes above, no policy without a memory."""
+        names = ("rehearsal", "policy", "task_by_task", "fits_memory", "paper", "year")
+        facts = {name: getattr(cls, name) for name in names}
+        return facts if cls.rehearsal else facts | {"policy": None}
 
     def columns(self, classes: int) -> Mapping[str, Column]:
         """What it stores with each sample, beside image, label and task."""

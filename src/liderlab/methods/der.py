@@ -23,6 +23,8 @@ class DER(Method):
     """
 
     rehearsal = True
+    paper = "Buzzega et al., Dark Experience for General Continual Learning"
+    year = 2020
 
     def __init__(self, alpha: float = 0.1, beta: float = 0.5) -> None:
         super().__init__()

@@ -16,6 +16,8 @@ class ER(Method):
     """L = CE(f(x), y) + CE(f(x'), y'), (x', y') drawn from a reservoir memory."""
 
     rehearsal = True
+    paper = "Chaudhry et al., On Tiny Episodic Memories"
+    year = 2019
 
     def losses(self, batch: Batch, step: Step) -> Terms:
         terms = {"stream": cross_entropy(step.net(batch), batch.y)}

@@ -23,6 +23,8 @@ class ERACE(Method):
     """
 
     rehearsal = True
+    paper = "Caccia et al., New Insights on Reducing Abrupt Representation Change"
+    year = 2022
 
     def losses(self, batch: Batch, step: Step) -> Terms:
         logits = step.net(batch)

@@ -37,6 +37,13 @@ class GDumb(Method):
     """
 
     rehearsal = True
+    policy = "greedy-balanced"
+    task_by_task = False
+    fits_memory = True
+    paper = (
+        "Prabhu et al., GDumb: A Simple Approach that Questions Our Progress in Continual Learning"
+    )
+    year = 2020
 
     def __init__(
         self,

@@ -36,6 +36,11 @@ class GMED(Method):
     """
 
     rehearsal = True
+    paper = (
+        "Jin et al., Gradient-based Editing of Memory Examples for Online Task-free "
+        "Continual Learning"
+    )
+    year = 2021
 
     def __init__(self, alpha: float = 0.1, beta: float = 0.01, gamma: float = 1.0) -> None:
         super().__init__()

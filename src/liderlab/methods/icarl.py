@@ -40,6 +40,9 @@ class ICaRL(Method):
     """
 
     rehearsal = True
+    policy = "herding"
+    paper = "Rebuffi et al., iCaRL: Incremental Classifier and Representation Learning"
+    year = 2017
     previous: Network
     means: Tensor
     known: Tensor

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class Joint(Method):
     """L = CE(f(x), y) on the union of all tasks, trained when the last one has arrived."""
 
+    task_by_task = False
+
     def plan(
         self, task: Task, stream: Stream, recipe: Recipe, epochs: int, memory: Memory
     ) -> list[Fit]:

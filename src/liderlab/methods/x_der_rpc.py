@@ -48,6 +48,9 @@ class XDER(Method):
     """
 
     rehearsal = True
+    policy = "class-balanced"
+    paper = "Boschini et al., Class-Incremental Continual Learning into the eXtended DER-verse"
+    year = 2022
 
     def __init__(
         self,

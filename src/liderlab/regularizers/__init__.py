@@ -1,29 +1,21 @@
-"""What can be added to any method: one file each, listed here."""
+"""The regularisers, which any method can take: one file each, listed here."""
 
-from ..registry import Entry, Registry
+from __future__ import annotations
 
-REGULARIZERS = Registry(
+from typing import TYPE_CHECKING
+
+from ..registry import ClassRegistry
+
+if TYPE_CHECKING:
+    from .base import Regularizer
+
+REGULARIZERS: ClassRegistry[Regularizer] = ClassRegistry(
     "regularizer",
-    {
-        "lider": Entry(
-            "liderlab.regularizers.lider:LiDER",
-            "bounds each stage's Lipschitz constant on replayed samples",
-            {"paper": "Bonicelli et al.", "year": 2022, "needs_memory": True},
-        ),
-        "oewc": Entry(
-            "liderlab.regularizers.oewc:OEWC",
-            "holds weights in place by a running diagonal Fisher",
-            {"paper": "Schwarz et al.", "year": 2018, "needs_memory": False, "task_by_task": True},
-        ),
-        "olap": Entry(
-            "liderlab.regularizers.olap:OLAP",
-            "holds layers in place by a running Kronecker-factored curvature",
-            {"paper": "Ritter et al.", "year": 2018, "needs_memory": False, "task_by_task": True},
-        ),
-        "ssgd": Entry(
-            "liderlab.regularizers.ssgd:SSGD",
-            "stable training: learning rate decaying by task, dropout, small batches",
-            {"paper": "Mirzadeh et al.", "year": 2020, "needs_memory": False, "task_by_task": True},
-        ),
-    },
+    __name__,
+    (
+        ("lider", "lider:LiDER", "bounds each stage's Lipschitz constant on replayed samples"),
+        ("oewc", "oewc:OEWC", "holds weights in place by a running diagonal Fisher"),
+        ("olap", "olap:OLAP", "holds layers in place by a running Kronecker-factored curvature"),
+        ("ssgd", "ssgd:SSGD", "stable training: falling learning rate, dropout, small batches"),
+    ),
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -18,6 +19,21 @@ class Regularizer(nn.Module):
 
     A regulariser never calls `backward()` or `step()`; it returns named terms, like a method.
     """
+
+    needs_memory: ClassVar[bool] = False
+    """Whether it has nothing to do without replayed samples."""
+    task_by_task: ClassVar[bool] = False
+    """Whether it needs a method that trains on each task when it arrives."""
+    off: ClassVar[Mapping[str, Any]] = {"weight": 0.0}
+    """Options at which a run is, to the bit, the run without it."""
+    paper: ClassVar[str | None] = None
+    year: ClassVar[int | None] = None
+
+    @classmethod
+    def facts(cls) -> dict[str, Any]:
+        """The attributes above, as `lider list regularizers` shows them."""
+        names = ("needs_memory", "task_by_task", "paper", "year")
+        return {name: getattr(cls, name) for name in names}
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         super()._load_from_state_dict(*args, **kwargs)

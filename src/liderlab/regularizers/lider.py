@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -90,6 +90,10 @@ class LiDER(Regularizer):
     True
     """
 
+    needs_memory = True
+    off: ClassVar[Mapping[str, Any]] = {"alpha": 0.0, "beta": 0.0}
+    paper = "Bonicelli et al."
+    year = 2022
     targets: nn.Parameter | None
     calibrated: Tensor
     constants: Tensor

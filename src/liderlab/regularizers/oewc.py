@@ -34,6 +34,9 @@ class OEWC(Regularizer):
         fisher: "sampled" (labels drawn from p: the Fisher proper) or "empirical" (true labels).
     """
 
+    task_by_task = True
+    paper = "Schwarz et al."
+    year = 2018
     mode: Tensor
     importance: Tensor
     consolidated: Tensor

@@ -49,6 +49,9 @@ class OLAP(Regularizer):
         fisher: "sampled" (labels drawn from p: the Fisher proper) or "empirical" (true labels).
     """
 
+    task_by_task = True
+    paper = "Ritter et al."
+    year = 2018
     mode: Tensor
     importance: Tensor
     mass: Tensor

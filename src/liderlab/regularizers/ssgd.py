@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -29,6 +30,11 @@ class SSGD(Regularizer):
             ReLU is the same as behind it).
         batch_size: of the stream; None leaves the recipe's. Replay draws keep their own size.
     """
+
+    task_by_task = True
+    off: ClassVar[Mapping[str, Any]] = {"decay": 1.0, "dropout": 0.0}
+    paper = "Mirzadeh et al."
+    year = 2020
 
     def __init__(
         self,

@@ -14,7 +14,6 @@ from typing import Any, Literal
 from ..config.diff import flat
 from ..errors import UserError
 from ..functional.statistics import ConfidenceInterval, paired_difference
-from ..methods import METHODS
 from ..runs.folder import RunFolder
 
 State = Literal["finished", "running", "stopped"]
@@ -86,10 +85,10 @@ class Record:
 
     @property
     def buffer(self) -> int | None:
-        """Samples in memory; None for a method without one."""
-        entry = METHODS.get(self.method)
-        rehearses = entry is None or entry.facts.get("rehearsal", True)
-        return int(self.config["memory"]["size"]) if rehearses else None
+        """Samples in memory; None if a finished run found none to measure its accuracy on."""
+        measured = self.result and "memory_accuracy" in self.result["class_incremental"]
+        without = measured and self.on_memory() is None
+        return None if without else int(self.config["memory"]["size"])
 
     @property
     def scale(self) -> str:
@@ -111,9 +110,10 @@ class Record:
 
     def on_memory(self) -> Matrix | None:
         """Accuracy on the memory, likewise; None if there is no memory or it was not measured."""
-        rows = self._rows("memory_accuracy")
         if self.result:
-            rows = self.result["class_incremental"].get("memory_accuracy") or []
+            rows: Matrix = self.result["class_incremental"].get("memory_accuracy") or []
+        else:
+            rows = self._rows("memory_accuracy")
         return rows if any(value is not None for row in rows for value in row) else None
 
     def _rows(self, field: str) -> Matrix:

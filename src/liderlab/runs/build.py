@@ -68,7 +68,7 @@ def completed(config: RunConfig) -> RunConfig:
         tree[section] |= complete(registry.load(named.name), named.options, named.name, section)
     for name, options in config.regularizers.items():
         tree["regularizers"][name] = complete(REGULARIZERS.load(name), options, name, "regularizer")
-    policy = config.memory.policy or METHODS[config.method.name].facts["policy"] or "reservoir"
+    policy = config.memory.policy or METHODS.class_of(config.method.name).policy
     POLICIES.entry(policy)
     filled = {
         "benchmark": {"tasks": config.benchmark.tasks or benchmark.facts["tasks"]},

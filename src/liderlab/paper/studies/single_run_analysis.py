@@ -23,7 +23,7 @@ def analyze_run(name: str, path: Path, scale: str) -> tuple[Findings, Figure, di
     folder = RunFolder.open(path)
     result = folder.result()
     config = result["config"]
-    if name in NEED_MEMORY and not METHODS.entry(config["method"]["name"]).facts["rehearsal"]:
+    if name in NEED_MEMORY and not METHODS.class_of(config["method"]["name"]).rehearsal:
         raise UserError(f"{config['method']['name']} has no memory for {name} to look at")
     try:
         measured = study.measure(path, scale)
