@@ -252,7 +252,7 @@ def list_studies(as_json: bool) -> None:
                 "summary": entry.summary,
                 "paper": find_study(name).paper,
                 "analysis": bool(entry.facts.get("analysis")),
-                "estimate_cost": {scale: vars(cost) for scale, cost in costs[name].items()},
+                "estimate": {scale: vars(cost) for scale, cost in costs[name].items()},
             }
             for name, entry in STUDIES.items()
         ]
@@ -271,7 +271,7 @@ def list_studies(as_json: bool) -> None:
     console = new_console()
     console.print(table)
     console.print(
-        "runs and their time per seed on one CPU core: an estimate_cost from counted steps and a "
+        "runs and their time per seed on one CPU core: an estimate from counted steps and a "
         "measured time per image; "
         "what is there already, or shared with another study, is not repeated",
         highlight=False,
