@@ -121,14 +121,14 @@ def prepare(
     """
     from ..streams.datasets.catalogue import data_set
     from ..streams.storage.location import data_folder
-    from ..streams.storage.preparation import decode
+    from ..streams.storage.preparation import decode_data_set
     from ..streams.storage.preparation import prepare as bring
 
     data, home = data_set(name), data_folder(root)
     already = data.find(home) is not None
     with _bar() as report:
         path = bring(data.name, home, from_, checked=not unchecked, report=report)
-    stream = decode(data, home)
+    stream = decode_data_set(data, home)
     images = sum(len(task.train) + len(task.test) for task in stream.tasks)
     was = "was there already (remove it to bring it again)" if already else "is ready"
     print(f"{data.title} {was}: {path}, {images:,} images of {len(stream.names)} classes")

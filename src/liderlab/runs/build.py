@@ -32,7 +32,7 @@ from ..regularizers import REGULARIZERS
 from ..regularizers.base import Regularizer
 from ..streams import BENCHMARKS
 from ..streams.splitting import SplitStream, on_device, shuffled_order
-from ..streams.subsets import hold_out, thin
+from ..streams.subsets import hold_out, limit_per_class
 from ..training.loop import Loop
 from ..training.precision import check_precision
 from ..training.randomness import Generators, derive
@@ -180,7 +180,9 @@ def build_stream(config: RunConfig) -> SplitStream:
         tasks=config.benchmark.tasks, class_order=None if natural else order, **options
     )
     stream = hold_out(stream, config.benchmark.validation)
-    stream = thin(stream, config.benchmark.train_per_class, config.benchmark.test_per_class)
+    stream = limit_per_class(
+        stream, config.benchmark.train_per_class, config.benchmark.test_per_class
+    )
     device = config.benchmark.device
     return stream if device is None else on_device(stream, find_device(device))
 

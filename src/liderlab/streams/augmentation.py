@@ -1,4 +1,4 @@
-"""Pixels to network input: normalise, and crop and flip whole batches at once."""
+"""From pixels to network input: crop, flip and normalise whole batches at once."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..types import View
 class Augment:
     """Random crop with zero padding, random horizontal flip, then (pixel/255 − mean)/std.
 
-    One batch is one flat gather. A drawn view can be applied again to other pixels, and it is
-    differentiable for float ones.
+    A batch is transformed by one gather. A sampled view can be applied again to other pixels, and
+    is differentiable if they are floating-point.
 
     >>> augment = Augment(mean=[0.5], std=[0.5], padding=2, flip=True)
     >>> view = augment.sample(3, torch.Generator())
@@ -31,7 +31,7 @@ class Augment:
         self._shift = (torch.tensor(self.mean) / torch.tensor(self.std)).reshape(-1, 1, 1)
 
     def sample(self, n: int, generator: torch.Generator | None, part: slice = slice(None)) -> View:
-        """The view of (a part of) a batch of n images; without a generator it only normalises."""
+        """A random view of (a part of) a batch of n images; without a generator, normalisation."""
         if generator is None:
             return self.normalise
         p = self.padding
@@ -51,7 +51,7 @@ class Augment:
 
 
 def _crop(raw: Tensor, dy: Tensor, dx: Tensor, flip: Tensor) -> Tensor:
-    """Each image moved by its own offset, zeros moving in, and mirrored where flip is set."""
+    """Shift each image by its own offset, padded with zeros, and mirror it where flip is set."""
     n, channels, height, width = raw.shape
     rows = torch.arange(height) + dy
     columns = torch.arange(width).expand(n, -1)

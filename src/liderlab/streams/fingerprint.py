@@ -1,4 +1,4 @@
-"""What is in a stream, in a few letters: the same data, the same letters, on any machine."""
+"""A short digest of a stream's data: equal data give equal digests on any machine."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ SAMPLES = 8
 
 
 def fingerprint(stream: SplitStream) -> str:
-    """Names, shape, normalisation, sizes, all labels, and the pixels of a few images per task.
+    """Digest of names, shape, normalisation, sizes, all labels, and a few images of each task.
 
-    Not of all pixels, which a run need not wait for: an edit of single images can go unnoticed.
+    Hashing all pixels would delay every run; so an edit of single images can go unnoticed.
 
     >>> from liderlab.streams.datasets.synthetic import synthetic
     >>> fingerprint(synthetic()) == fingerprint(synthetic())
@@ -35,7 +35,7 @@ def fingerprint(stream: SplitStream) -> str:
 
 def _content(data: Source) -> bytes:
     n = len(data)
-    places = sorted({i * (n - 1) // (SAMPLES - 1) for i in range(SAMPLES)}) if n else []
-    rows = data.rows(torch.tensor(places, dtype=torch.int64))
+    samples = sorted({i * (n - 1) // (SAMPLES - 1) for i in range(SAMPLES)}) if n else []
+    rows = data.rows(torch.tensor(samples, dtype=torch.int64))
     labels = data.images.y[data.index] if isinstance(data, TaskData) else rows["y"]
     return b"".join([str(n).encode(), labels.numpy().tobytes(), rows["x"].numpy().tobytes()])

@@ -1,4 +1,4 @@
-"""Any labelled images, split by class into a stream of tasks."""
+"""Split labelled images by class into a stream of tasks."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .augmentation import Augment
 ArrayLike = Any
 """A tensor, an array, or a list of numbers."""
 CHANNELS = (1, 3)
-"""Grey or colour: tells whether they stand first or last."""
+"""Grey or colour; tells whether an array has its channels first or last."""
 
 
 @dataclass(frozen=True)
 class Images:
     """Labelled images: x (n, C, H, W) uint8, y (n,) class numbers.
 
-    Tensors or arrays; x may also be (n, H, W), (n, H, W, 1) or (n, H, W, 3), and may be mapped from
-    a file.
+    Tensors or arrays; x may also be (n, H, W), (n, H, W, 1) or (n, H, W, 3), and may be
+    memory-mapped.
 
     >>> Images(np.zeros((5, 8, 8, 3), dtype=np.uint8), [0, 1, 0, 1, 2]).x.shape
     torch.Size([5, 3, 8, 8])
@@ -57,7 +57,7 @@ class Images:
 
 @dataclass(frozen=True)
 class TaskData:
-    """The rows of one task: positions in shared arrays, nothing copied."""
+    """The images of one task, as positions in shared arrays."""
 
     images: Images
     index: Tensor
@@ -67,15 +67,14 @@ class TaskData:
         return len(self.index)
 
     def rows(self, index: Tensor) -> dict[str, Tensor]:
-        place = self.index[index]
-        task = torch.full((len(place),), self.task)
-        x = self.images.x[place.to(self.images.x.device, non_blocking=True)]
-        return {"x": x, "y": self.images.y[place], "task": task}
+        rows = self.index[index]
+        x = self.images.x[rows.to(self.images.x.device, non_blocking=True)]
+        return {"x": x, "y": self.images.y[rows], "task": torch.full((len(rows),), self.task)}
 
 
 @dataclass(frozen=True)
 class SplitStream:
-    """The stream that `split` makes."""
+    """The result of `split`."""
 
     tasks: Sequence[Task]
     names: Sequence[str]
@@ -92,24 +91,17 @@ def split(
     names: Sequence[str] | None = None,
     transform: Transform | None = None,
 ) -> SplitStream:
-    """Cut a labelled data set into tasks of consecutive classes of `class_order`.
+    """Split a labelled data set into tasks of consecutive classes of `class_order`.
 
-    From here on a class is its position in that order, so that the classes seen so far are always
-    0 … n−1. If the classes do not divide evenly, the first tasks get one more.
+    Labels become positions in that order, so that the classes seen so far are always 0 … n−1. If
+    the classes do not divide evenly, the first tasks get one more.
 
     >>> images = Images(torch.zeros(6, 1, 4, 4, dtype=torch.uint8), torch.arange(6) % 3)
     >>> stream = split(images, images, tasks=3, class_order=[2, 0, 1])
     >>> [(task.classes, len(task.train), stream.names[task.index]) for task in stream.tasks]
     [(range(0, 1), 2, '2'), (range(1, 2), 2, '0'), (range(2, 3), 2, '1')]
     """
-    if not len(train.y) or not len(test.y) or int(min(train.y.min(), test.y.min())) < 0:
-        raise UserError("expected class numbers 0, 1, … and at least one image of each")
-    classes = int(max(train.y.max(), test.y.max())) + 1
-    if train.x.shape[1:] != test.x.shape[1:]:
-        raise UserError(
-            "expected training and test images of one shape (C, H, W), "
-            f"but got {tuple(train.x.shape[1:])} and {tuple(test.x.shape[1:])}"
-        )
+    classes = _checked_classes(train, test)
     if names is not None and len(names) != classes:
         raise UserError(f"expected a name for each of {classes} classes, but got {len(names)}")
     order = list(range(classes)) if class_order is None else list(class_order)
@@ -120,10 +112,6 @@ def split(
         )
     if not 1 <= tasks <= classes:
         raise UserError(f"{classes} classes can be split into 1…{classes} tasks, not {tasks}")
-    for images, part in ((train, "training"), (test, "test")):
-        absent = (torch.bincount(images.y, minlength=classes) == 0).nonzero()[:, 0].tolist()
-        if absent:
-            raise UserError(f"class {absent[0]} has no {part} images")
     position = torch.empty(classes, dtype=torch.int64)
     position[order] = torch.arange(classes)
     train, test = (Images(part.x, position[part.y]) for part in (train, test))
@@ -139,6 +127,23 @@ def split(
     )
 
 
+def _checked_classes(train: Images, test: Images) -> int:
+    """The number of classes of a data set whose two parts match."""
+    if not len(train.y) or not len(test.y) or int(min(train.y.min(), test.y.min())) < 0:
+        raise UserError("expected class numbers 0, 1, … and at least one image of each")
+    if train.x.shape[1:] != test.x.shape[1:]:
+        raise UserError(
+            "expected training and test images of one shape (C, H, W), "
+            f"but got {tuple(train.x.shape[1:])} and {tuple(test.x.shape[1:])}"
+        )
+    classes = int(max(train.y.max(), test.y.max())) + 1
+    for images, part in ((train, "training"), (test, "test")):
+        absent = (torch.bincount(images.y, minlength=classes) == 0).nonzero()[:, 0].tolist()
+        if absent:
+            raise UserError(f"class {absent[0]} has no {part} images")
+    return classes
+
+
 def _task(index: int, classes: range, train: Images, test: Images) -> Task:
     parts = []
     for images in (train, test):
@@ -148,7 +153,7 @@ def _task(index: int, classes: range, train: Images, test: Images) -> Task:
 
 
 def on_device(stream: SplitStream, device: torch.device) -> SplitStream:
-    """The stream with its images (not their labels) on a device."""
+    """Move the stream's images (not their labels) to a device."""
     moved: dict[int, Images] = {}  # tasks share their arrays
 
     def move(data: Any) -> Any:
@@ -162,15 +167,15 @@ def on_device(stream: SplitStream, device: torch.device) -> SplitStream:
 
 
 def as_tensor(values: ArrayLike) -> Tensor:
-    """Without a copy where there is memory to share, which may be a file's and read-only."""
+    """Convert without a copy if possible; the array may be memory-mapped and read-only."""
     if isinstance(values, Tensor):
         return values
-    with warnings.catch_warnings():  # nothing here writes to what it is given
+    with warnings.catch_warnings():  # the tensor is never written to
         warnings.filterwarnings("ignore", "The given NumPy array is not writable")
         return torch.from_numpy(np.asarray(values))
 
 
 def shuffled_order(classes: int, seed: int) -> list[int]:
-    """A class order of its own seed, so that runs can vary everything else under one order."""
+    """A random class order with its own seed, so that runs can vary the rest under one order."""
     generator = torch.Generator().manual_seed(seed)
     return [int(c) for c in torch.randperm(classes, generator=generator)]

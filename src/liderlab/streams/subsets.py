@@ -13,38 +13,36 @@ from ..types import Source
 from .splitting import SplitStream, TaskData
 
 
-def thin(
+def limit_per_class(
     stream: SplitStream, train_per_class: int | None, test_per_class: int | None
 ) -> SplitStream:
-    """The stream with at most so many training and test images per class; None takes all."""
+    """Keep at most this many training and test images of each class; None keeps all."""
     if train_per_class is None and test_per_class is None:
         return stream
     tasks = [
         replace(
             task,
-            train=_first_of_each(task.train, train_per_class),
-            test=_first_of_each(task.test, test_per_class),
+            train=_first_of_each_class(task.train, train_per_class),
+            test=_first_of_each_class(task.test, test_per_class),
         )
         for task in stream.tasks
     ]
     return replace(stream, tasks=tasks)
 
 
-def _first_of_each(data: Source, most: int | None) -> Source:
+def _first_of_each_class(data: Source, most: int | None) -> Source:
     if most is None:
         return data
     assert isinstance(data, TaskData)
-    place = torch.arange(len(data))
-    rank = rank_in_class(data.images.y[data.index], -place)
+    rank = rank_in_class(data.images.y[data.index], -torch.arange(len(data)))
     return replace(data, index=data.index[rank < most])
 
 
 def hold_out(stream: SplitStream, share: float | None) -> SplitStream:
-    """The stream with `share` of every class's training images in the place of its test images.
+    """Replace the test images by `share` of every class's training images; None changes nothing.
 
-    The test images are out of reach, so that nothing can be chosen by them. Which images are held
-    out depends on the data and the share alone: they are spread evenly over each class. None: the
-    stream as it is.
+    The true test images become unreachable, so that no choice can depend on them. The held-out
+    images are spread evenly over each class: they depend on the data and the share alone.
     """
     if share is None:
         return stream
@@ -61,7 +59,7 @@ def hold_out(stream: SplitStream, share: float | None) -> SplitStream:
 def spread_over_classes(y: Tensor, share: float) -> Tensor:
     """Mask of max(1, round(share · n)) evenly spaced rows of each class with n rows.
 
-    Row r of a class is held out where ⌊(r + 1) m / n⌋ goes up, m being their number.
+    Row r of a class is held out if ⌊(r + 1) m / n⌋ > ⌊r m / n⌋, m being their number.
 
     >>> spread_over_classes(torch.tensor([0, 0, 0, 0, 7, 7]), 0.5).tolist()
     [False, True, False, True, False, True]
@@ -70,8 +68,8 @@ def spread_over_classes(y: Tensor, share: float) -> Tensor:
     m = (share * n).round().long().clamp(min=1)
     if bool((m >= n).any()):
         raise UserError(
-            f"benchmark.validation {share} leaves a class of {int(n.min())} image(s) none to train "
-            "on: choose a smaller share, or more images"
+            f"benchmark.validation {share} leaves no training image in a class of {int(n.min())}: "
+            "choose a smaller share, or more images"
         )
     rank = rank_in_class(y, -torch.arange(len(y)))
     return (rank + 1) * m // n > rank * m // n

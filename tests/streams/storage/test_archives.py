@@ -16,6 +16,10 @@ from liderlab.streams.storage.archives import unpack
 CONTENT = {"top/a.txt": b"a" * 5000, "top/sub/b.txt": bytes(range(256)) * 40}
 
 
+def silent(action: str, done: int, total: int) -> None:
+    pass
+
+
 def tar(path: Path, *extra: tarfile.TarInfo) -> Path:
     mode = {".gz": "w:gz", ".tgz": "w:gz", ".xz": "w:xz", ".bz2": "w:bz2", ".tar": "w"}[path.suffix]
     with tarfile.open(path, mode) as file:
@@ -68,14 +72,14 @@ def test_a_cut_off_archive_is_told(tmp_path: Path, inside: Path, name: str, keep
         whole = whole.rstrip(b"\0")  # a tar is padded at its end
     path.write_bytes(whole[: int(len(whole) * keep)])
     with pytest.raises(UserError, match="is not a complete tar or zip archive"):
-        unpack(path, inside)
+        unpack(path, inside, silent)
 
 
 @pytest.mark.parametrize("content", [b"", b"what is this?" * 100])
 def test_what_is_no_archive_is_told(tmp_path: Path, inside: Path, content: bytes) -> None:
     (tmp_path / "a.tgz").write_bytes(content)
     with pytest.raises(UserError, match="is not a complete tar or zip archive"):
-        unpack(tmp_path / "a.tgz", inside)
+        unpack(tmp_path / "a.tgz", inside, silent)
 
 
 @pytest.mark.parametrize(("flag", "method"), [(1, 0), (0, 99)], ids=["encrypted", "unknown method"])
@@ -91,7 +95,7 @@ def test_a_zip_that_cannot_be_unpacked_is_told(
         content[start], content[start + 2] = flag, method
     path.write_bytes(content)
     with pytest.raises(UserError, match=r"a\.zip cannot be unpacked: .*(encrypted|not supported)"):
-        unpack(path, inside)
+        unpack(path, inside, silent)
 
 
 def outside(tmp_path: Path, inside: Path) -> list[str]:
@@ -111,14 +115,14 @@ def test_a_path_that_climbs_out_is_refused(
     else:
         path = tar(tmp_path / kind, tarfile.TarInfo(name))
     with pytest.raises(UserError, match="leads out of it"):
-        unpack(path, inside)
+        unpack(path, inside, silent)
     assert outside(tmp_path, inside) == [kind]
 
 
 def test_rights_of_strangers_are_not_taken_over(tmp_path: Path, inside: Path) -> None:
     member = tarfile.TarInfo("top/program")
     member.mode = 0o6777
-    unpack(tar(tmp_path / "a.tgz", member), inside)
+    unpack(tar(tmp_path / "a.tgz", member), inside, silent)
     assert not (inside / "top/program").stat().st_mode & 0o7111
 
 
@@ -130,7 +134,7 @@ def test_links_and_devices_are_refused(
     member = tarfile.TarInfo("top/link")
     member.type, member.linkname = type_, target
     with pytest.raises(UserError, match="link or device, 'top/link'"):
-        unpack(tar(tmp_path / "a.tgz", member), inside)
+        unpack(tar(tmp_path / "a.tgz", member), inside, silent)
     assert not (inside / "top/link").exists()
 
 
@@ -138,7 +142,7 @@ def test_links_in_a_zip_are_refused(tmp_path: Path, inside: Path) -> None:
     member = zipfile.ZipInfo("top/link")
     member.external_attr = (stat.S_IFLNK | 0o777) << 16
     with pytest.raises(UserError, match="link or device"):
-        unpack(zipped(tmp_path / "a.zip", member), inside)
+        unpack(zipped(tmp_path / "a.zip", member), inside, silent)
 
 
 def test_more_than_fits_is_refused_before(
@@ -149,5 +153,5 @@ def test_more_than_fits_is_refused_before(
         "liderlab.streams.storage.folders.shutil.disk_usage", lambda p: type("U", (), {"free": 9})
     )
     with pytest.raises(UserError, match="GB are needed"):
-        unpack(path, inside)
+        unpack(path, inside, silent)
     assert not list(inside.iterdir())

@@ -19,12 +19,12 @@ import torch
 from liderlab.errors import UserError
 from liderlab.streams.datasets.cifar import read_cifar100
 from liderlab.streams.datasets.image_folder import read_folder
-from liderlab.streams.datasets.reader import Part, Reading, blocks_of
-from liderlab.streams.storage.cache import cached, fingerprint
+from liderlab.streams.datasets.raw_data import RawData, RawPart, blocks_of
+from liderlab.streams.storage.cache import cached, state_of_files
 from liderlab.streams.storage.location import cache_folder, data_folder, platform_folder
 
 
-def never(source: Path, size: int) -> Reading:
+def never(source: Path, size: int) -> RawData:
     raise AssertionError("read again")
 
 
@@ -103,9 +103,9 @@ def test_a_damaged_cache_is_made_anew(source: Path, own_data_folder: Path, harm:
     cached("c", source, 32, never)
 
 
-def reading(blocks: list[np.ndarray], labels: list[int]) -> Reading:
-    part = Part(labels, lambda: iter(blocks))
-    return Reading(["a", "b"], (3, 4, 4), part, part)
+def reading(blocks: list[np.ndarray], labels: list[int]) -> RawData:
+    part = RawPart(labels, lambda: iter(blocks))
+    return RawData(["a", "b"], (3, 4, 4), part, part)
 
 
 @pytest.mark.parametrize(
@@ -133,9 +133,9 @@ def test_a_failure_or_ctrl_c_in_the_middle_leaves_nothing(
         yield np.zeros((1, 3, 4, 4), dtype=np.uint8)
         raise KeyboardInterrupt
 
-    part = Part([0, 1], blocks)
+    part = RawPart([0, 1], blocks)
     with pytest.raises(KeyboardInterrupt):
-        cached("x", tmp_path, 4, lambda s, z: Reading(["a", "b"], (3, 4, 4), part, part))
+        cached("x", tmp_path, 4, lambda s, z: RawData(["a", "b"], (3, 4, 4), part, part))
     assert not left_over(own_data_folder)
 
 
@@ -148,7 +148,7 @@ def test_what_a_killed_process_left_is_removed(source: Path, own_data_folder: Pa
 
 
 def _in_another_process(source: Path, reads: Path, barrier: Barrier) -> None:
-    def read(source: Path, size: int) -> Reading:
+    def read(source: Path, size: int) -> RawData:
         time.sleep(0.3)
         with reads.open("a") as file:
             file.write("x")
@@ -179,12 +179,12 @@ def _with_little_memory(source: Path, megabytes: int) -> None:
             yield np.full((1, *shape), i % 256, dtype=np.uint8)
 
     small = np.zeros((2, *shape), dtype=np.uint8)
-    test = Part([0, 1], lambda: blocks_of(small))
-    train = Part([i % 2 for i in range(images)], blocks)
+    test = RawPart([0, 1], lambda: blocks_of(small))
+    train = RawPart([i % 2 for i in range(images)], blocks)
     resource.setrlimit(resource.RLIMIT_DATA, (in_use() + (megabytes << 20),) * 2)
     with pytest.raises(MemoryError):
         np.ones(images << 20, dtype=np.uint8)
-    ready = cached("big", source, 1000, lambda s, z: Reading(["a", "b"], shape, train, test))
+    ready = cached("big", source, 1000, lambda s, z: RawData(["a", "b"], shape, train, test))
     rows = ready.train.x[torch.tensor([images - 1, 3])]
     assert rows.float().mean((1, 2, 3)).tolist() == [(images - 1) % 256, 3]
 
@@ -254,4 +254,4 @@ def test_a_link_to_the_source_uses_the_sources_cache(tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "a").write_text("a")
     (tmp_path / "link").symlink_to(tmp_path / "source")
-    assert fingerprint(tmp_path / "link") == fingerprint(tmp_path / "source")
+    assert state_of_files(tmp_path / "link") == state_of_files(tmp_path / "source")

@@ -68,8 +68,12 @@ def remote(server: Server, md5: str = MD5) -> Remote:
     return Remote(f"http://127.0.0.1:{server.server_port}/data.bin", md5, len(CONTENT))
 
 
+def silent(action: str, done: int, total: int) -> None:
+    pass
+
+
 def get(server: Server, folder: Path, md5: str = MD5) -> Path:
-    return download(remote(server, md5), folder, pause=0)
+    return download(remote(server, md5), folder, silent, pause=0)
 
 
 def test_a_file_arrives_with_progress(server: Server, tmp_path: Path) -> None:
@@ -133,11 +137,11 @@ def test_a_server_in_trouble_is_asked_again(server: Server, tmp_path: Path) -> N
 
 def test_a_file_that_is_not_there_is_told_at_once(server: Server, tmp_path: Path) -> None:
     server.statuses = [404]
-    with pytest.raises(UserError, match=r"404 .* give it with --from"):
+    with pytest.raises(UserError, match=r"404 .* pass it with --from"):
         get(server, tmp_path)
     assert len(server.asked) == 1
 
 
 def test_no_network_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot download .*--from"):
-        download(Remote("http://127.0.0.1:9/data.bin", MD5, 1), tmp_path, pause=0)
+        download(Remote("http://127.0.0.1:9/data.bin", MD5, 1), tmp_path, silent, pause=0)

@@ -41,7 +41,7 @@ def test_a_tilde_is_ones_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     ids=["data", "weights", "benchmark", "own folder", "weights file", "prepare"],
 )
 def test_the_home_of_nobody_is_one_sentence(use: Callable[[str], object]) -> None:
-    with pytest.raises(UserError, match="nobody knows that home folder"):
+    with pytest.raises(UserError, match="unknown home folder"):
         use(NOBODY)
 
 

@@ -1,4 +1,4 @@
-"""Bring your own: two pairs of arrays become a benchmark that runs can name."""
+"""Your own arrays: training and test images become a benchmark that runs can name."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def add_benchmark(
 ) -> None:
     """Let runs of this Python process use these images under a name.
 
-    defaults: a run's values where nothing else is said, as in a configuration file.
-    replace: take the place of other arrays of that name; a built-in benchmark keeps its own.
+    defaults: values of the configuration that a run does not set itself, as in a configuration
+    file. replace: replace other arrays of that name; built-in benchmarks cannot be replaced.
 
     >>> import torch
     >>> images = Images(torch.zeros(4, 1, 8, 8, dtype=torch.uint8), [0, 0, 1, 1])
@@ -35,13 +35,22 @@ def add_benchmark(
     >>> BENCHMARKS.pop("mine").facts["image"]
     '1x8x8'
     """
-
-    _check_name(name, replace)
+    if not re.fullmatch(r"[\w.+-]+", name):
+        raise UserError(
+            f"a benchmark's name is made of letters, digits and . _ + -, but got {name!r}"
+        )
+    existing = BENCHMARKS.get(name)
+    if existing and not existing.facts.get("own"):
+        raise UserError(f"{name} is a built-in benchmark: choose another name for your arrays")
+    if existing and not replace:
+        raise UserError(
+            f"there are arrays named {name} already: choose another name, or pass replace=True"
+        )
 
     def make(tasks: int = tasks, class_order: Sequence[int] | None = None) -> SplitStream:
         return split(train, test, tasks, class_order, names=names, transform=transform)
 
-    stream = make()  # a mistake is told now, not when a run begins
+    stream = make()  # report mistakes now, not when a run begins
     facts = {
         "classes": len(stream.names),
         "tasks": tasks,
@@ -50,17 +59,3 @@ def add_benchmark(
         "defaults": {"backbone": {"name": "convnet-small"}, **(defaults or {})},
     }
     BENCHMARKS[name] = Entry(make, "given as arrays", facts)
-
-
-def _check_name(name: str, replace: bool) -> None:
-    if not re.fullmatch(r"[\w.+-]+", name):
-        raise UserError(
-            f"a benchmark's name is made of letters, digits and . _ + -, but got {name!r}"
-        )
-    there = BENCHMARKS.get(name)
-    if there is not None and not there.facts.get("own"):
-        raise UserError(f"{name} is a built-in benchmark: choose another name for your arrays")
-    if there is not None and not replace:
-        raise UserError(
-            f"there are arrays named {name} already: choose another name, or pass replace=True"
-        )

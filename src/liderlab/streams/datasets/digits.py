@@ -1,4 +1,4 @@
-"""The embedded benchmark: scikit-learn's bundled handwritten digits, real data, no download."""
+"""scikit-learn's bundled handwritten digits: real data without a download."""
 
 from collections.abc import Sequence
 

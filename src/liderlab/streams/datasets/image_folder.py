@@ -1,8 +1,7 @@
-"""Bring your own: a folder of class folders becomes a benchmark.
+"""Your own images: a folder of class folders becomes a benchmark.
 
-PATH/train/<class>/*.jpg and PATH/test/<class>/*.jpg (or val/), or
-PATH/<class>/*.jpg: of each class, by name, every fifth image is for testing (the last one of a
-class with fewer than five).
+PATH/train/CLASS/*.jpg and PATH/test/CLASS/*.jpg (or val/), or PATH/CLASS/*.jpg: then every fifth
+image of a class, by name, is for testing (the last one of a class with fewer than five).
 """
 
 from __future__ import annotations
@@ -14,10 +13,8 @@ from ...errors import UserError, check_numbers
 from ..augmentation import Augment
 from ..splitting import SplitStream, split
 from ..storage.cache import cached
-from ..storage.location import absolute, readable
-from .reader import Reading, image_files, images_of
-
-Labelled = list[tuple[Path, int]]
+from ..storage.location import absolute, check_utf8
+from .raw_data import LabelledFiles, RawData, from_image_files, image_files
 
 
 def folder(
@@ -29,9 +26,9 @@ def folder(
 ) -> SplitStream:
     """Class folders as a stream; classes in the order of their names.
 
-    size: images are stretched to size x size. Normalised by their own mean and standard deviation;
-    augmented by crops (padding size/8) and flips. The decoded images are kept in the data folder's
-    cache, never in `path`.
+    size: images are stretched to size x size. They are normalised by their own mean and standard
+    deviation, and augmented by crops (padding size/8) and flips. The decoded images are kept in the
+    data folder's cache, never in `path`.
     """
     check_numbers(size=size, at_least=4, at_most=10**4, whole=True)
     if not path:
@@ -40,69 +37,57 @@ def folder(
     if not source.is_dir():
         raise UserError(f"{source} is not a folder")
     name = "".join(letter if letter.isalnum() else "_" for letter in source.name)
-    ready = cached(f"folder-{name}", source, size, read_folder)
+    data = cached(f"folder-{name}", source, size, read_folder)
     if tasks is None:
-        raise UserError(f"say into how many tasks to split {len(ready.names)} classes: --tasks N")
-    transform = Augment(ready.mean, ready.std, padding=size // 8, flip=True)
-    return split(
-        ready.train, ready.test, tasks, class_order, names=ready.names, transform=transform
+        raise UserError(f"say into how many tasks to split {len(data.names)} classes: --tasks N")
+    transform = Augment(data.mean, data.std, padding=size // 8, flip=True)
+    return split(data.train, data.test, tasks, class_order, names=data.names, transform=transform)
+
+
+def read_folder(source: Path, size: int, every: int = 5) -> RawData:
+    """Read train/ and test/ (or val/) if both exist; else every n-th image is for testing."""
+    parts = [source / name for name in ("train", "test", "val") if (source / name).is_dir()]
+    if len(parts) < 2 or parts[0].name != "train":
+        return split_classes(class_folders(source), size, every)
+    train, test = (class_folders(part) for part in parts[:2])
+    names = [path.name for path in train]
+    if odd := sorted(set(names) ^ {path.name for path in test}):
+        raise UserError(
+            f"{source}: class {odd[0]!r} is not in both {parts[0].name} and {parts[1].name}"
+        )
+    train_files, test_files = (
+        [(path, label) for label, folder in enumerate(folders) for path in class_images(folder)]
+        for folders in (train, test)
     )
+    return from_image_files(names, train_files, test_files, size)
 
 
-def read_folder(source: Path, size: int, every: int = 5) -> Reading:
-    """A train/ and test/ (or val/) pair if there is one; else every n-th image is for testing."""
-    pair = _pair(source)
-    if pair is None:
-        names = class_folders(source)
-        train, test = split_files(files_by_class(source, names), every)
-    else:
-        names = class_folders(pair[0])
-        if (others := class_folders(pair[1])) != names:
-            odd = sorted(set(names) ^ set(others))[0]
-            raise UserError(
-                f"{source}: class {odd!r} is not in both {pair[0].name} and {pair[1].name}"
-            )
-        train, test = (labelled(files_by_class(part, names)) for part in pair)
-    return Reading(names, (3, size, size), images_of(train, size), images_of(test, size))
-
-
-def _pair(source: Path) -> tuple[Path, Path] | None:
-    train = source / "train"
-    tests = [source / name for name in ("test", "val") if (source / name).is_dir()]
-    return (train, tests[0]) if train.is_dir() and tests else None
-
-
-def class_folders(folder: Path) -> list[str]:
-    """The names of the class folders, hidden ones passed over."""
-    found = (p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-    names = sorted(readable(path).name for path in found)
-    if not names:
-        raise UserError(f"{folder} has no class folders: expected {folder}/CLASS/IMAGE.jpg")
-    return names
-
-
-def files_by_class(folder: Path, names: Sequence[str]) -> list[list[Path]]:
-    by_class = [image_files(folder / name) for name in names]
-    for name, files in zip(names, by_class, strict=True):
-        if not files:
-            raise UserError(f"{folder / name} has no images: every class needs some")
-    return by_class
-
-
-def labelled(by_class: Sequence[Sequence[Path]]) -> Labelled:
-    return [(path, label) for label, files in enumerate(by_class) for path in files]
-
-
-def split_files(by_class: Sequence[Sequence[Path]], every: int) -> tuple[Labelled, Labelled]:
-    """Of each class every n-th file for testing, of a class with fewer than n the last one."""
-    train: list[Sequence[Path]] = []
-    test: list[Sequence[Path]] = []
-    for files in by_class:
+def split_classes(folders: Sequence[Path], size: int, every: int) -> RawData:
+    """Every n-th image of each class is for testing; of fewer than n images the last one."""
+    train: LabelledFiles = []
+    test: LabelledFiles = []
+    for label, folder in enumerate(folders):
+        files = class_images(folder)
         if len(files) < 2:
             raise UserError(
-                f"{files[0].parent} has a single image: one is needed for training, one for testing"
+                f"{folder} has a single image: one is needed for training, one for testing"
             )
         step = min(every, len(files))
-        test.append(files[step - 1 :: step])
-        train.append([path for place, path in enumerate(files) if (place + 1) % step])
-    return labelled(train), labelled(test)
+        for number, path in enumerate(files, 1):
+            (train if number % step else test).append((path, label))
+    return from_image_files([folder.name for folder in folders], train, test, size)
+
+
+def class_folders(folder: Path) -> list[Path]:
+    """The class folders, sorted by name; hidden ones are skipped."""
+    found = [p for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")]
+    if not found:
+        raise UserError(f"{folder} has no class folders: expected {folder}/CLASS/IMAGE.jpg")
+    return sorted(map(check_utf8, found), key=lambda path: path.name)
+
+
+def class_images(folder: Path) -> list[Path]:
+    files = image_files(folder)
+    if not files:
+        raise UserError(f"{folder} has no images: every class needs some")
+    return files

@@ -1,9 +1,8 @@
 """mini-ImageNet: 100 classes of 84x84, as class folders or as arrays.
 
-Nobody publishes the one official file, so that what people have is taken as it is:
-train_x.npy, train_y.npy, test_x.npy, test_y.npy (as the LiDER authors have it); train/ and test/
-with the same classes; or the few-shot splits, whose classes differ (and plain class folders), of
-which every sixth image of a class is for testing: 500 and 100 of 600.
+There is no official file. Accepted are train_x.npy, train_y.npy, test_x.npy, test_y.npy (the LiDER
+authors' form); train/ and test/ with the same classes; and the few-shot splits, whose classes
+differ, or plain class folders: there every sixth image of a class is for testing (100 of 600).
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ import numpy as np
 from ...errors import UserError
 from ..augmentation import Augment
 from ..splitting import SplitStream
-from .image_folder import class_folders, files_by_class, read_folder, split_files
-from .published import split_published
-from .reader import Part, Pixels, Reading, blocks_of, images_of
+from .cached_stream import cached_stream
+from .image_folder import class_folders, read_folder, split_classes
+from .raw_data import Pixels, RawData, RawPart, blocks_of
 
 EVERY = 6
 
@@ -28,32 +27,23 @@ def split_miniimagenet(
 ) -> SplitStream:
     """mini-ImageNet by class at 84x84. root: the data folder, if not the usual one."""
     transform = Augment((0.4731, 0.4491, 0.4038), (0.2729, 0.2656, 0.2795), padding=4, flip=True)
-    return split_published("miniimagenet", read_mini, 84, tasks, class_order, root, transform)
+    return cached_stream("miniimagenet", read_mini, 84, tasks, class_order, root, transform)
 
 
-def read_mini(folder: Path, size: int) -> Reading:
+def read_mini(folder: Path, size: int) -> RawData:
     if (folder / "train_x.npy").exists():
-        return _arrays(folder, size)
+        train, test = (_array_part(folder, part, size) for part in ("train", "test"))
+        names = [str(c) for c in range(max(*train.labels, *test.labels) + 1)]
+        return RawData(names, (3, size, size), train, test)
     parts = [folder / name for name in ("train", "val", "test") if (folder / name).is_dir()]
-    classes = [class_folders(part) for part in parts]
-    if len(set().union(*classes)) < sum(map(len, classes)):  # the same classes in each
+    classes = [path for part in parts for path in class_folders(part)]
+    if len({path.name for path in classes}) < len(classes):  # the same classes in each part
         return read_folder(folder, size, EVERY)
-    homes = [(part, name) for part, names in zip(parts, classes, strict=True) for name in names]
-    homes = homes or [(folder, name) for name in class_folders(folder)]
-    homes.sort(key=lambda home: home[1])
-    by_class = [files_by_class(part, [name])[0] for part, name in homes]
-    train, test = split_files(by_class, EVERY)
-    names = [name for _, name in homes]
-    return Reading(names, (3, size, size), images_of(train, size), images_of(test, size))
+    classes = classes or class_folders(folder)
+    return split_classes(sorted(classes, key=lambda path: path.name), size, EVERY)
 
 
-def _arrays(folder: Path, size: int) -> Reading:
-    train, test = (_array_part(folder, part, size) for part in ("train", "test"))
-    classes = max(*train.labels, *test.labels) + 1
-    return Reading([str(c) for c in range(classes)], (3, size, size), train, test)
-
-
-def _array_part(folder: Path, part: str, size: int) -> Part:
+def _array_part(folder: Path, part: str, size: int) -> RawPart:
     images, labels = (_load(folder / f"{part}_{kind}.npy") for kind in "xy")
     if images.shape[1:] != (size, size, 3):
         raise UserError(
@@ -62,9 +52,9 @@ def _array_part(folder: Path, part: str, size: int) -> Part:
         )
     if labels.shape != (len(images),) or labels.dtype.kind not in "iu" or labels.min() < 0:
         raise UserError(f"{folder / part}_y.npy: expected a class number for each image")
-    return Part(
+    return RawPart(
         [int(label) for label in labels],
-        lambda: (_bytes(block).transpose(0, 3, 1, 2) for block in blocks_of(images)),
+        lambda: (_to_uint8(block).transpose(0, 3, 1, 2) for block in blocks_of(images)),
     )
 
 
@@ -77,10 +67,10 @@ def _load(path: Path) -> Pixels:
         raise UserError(f"{path} is not a whole array file: {error}") from None
 
 
-def _bytes(block: Pixels) -> Pixels:
-    """Pixels as bytes; floating-point ones are in 0…1."""
+def _to_uint8(block: Pixels) -> Pixels:
+    """Pixels in 0…255; floating-point ones are given in 0…1."""
     if block.dtype == np.uint8:
         return block
     if block.dtype.kind != "f" or not (block.min() >= 0 and block.max() <= 1):
-        raise UserError("mini-ImageNet arrays must be bytes, or floating-point numbers in 0…1")
+        raise UserError("mini-ImageNet arrays must be uint8, or floating-point numbers in 0…1")
     return np.rint(block * 255).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST, from the publishers' IDX files, packed or not."""
+"""MNIST and Fashion-MNIST, from the publishers' IDX files, compressed or not."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 from ...errors import UserError
 from ..augmentation import Augment
 from ..splitting import SplitStream
-from .published import split_published
-from .reader import Part, Pixels, Reading, blocks_of
+from .cached_stream import cached_stream
+from .raw_data import Pixels, RawData, RawPart, blocks_of
 
 DIGITS = [str(digit) for digit in range(10)]
 CLOTHES = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"]
 CLOTHES += ["Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
-BYTES = 0x08  # the type that these files have
+UINT8 = 0x08  # IDX's code of the type
 
 
 def split_mnist(
@@ -26,7 +26,7 @@ def split_mnist(
 ) -> SplitStream:
     """MNIST by digit, not augmented. root: the data folder, if not the usual one."""
     transform = Augment((0.1307,), (0.3081,))
-    return split_published("mnist", read_mnist, 28, tasks, class_order, root, transform)
+    return cached_stream("mnist", read_mnist, 28, tasks, class_order, root, transform)
 
 
 def split_fashion_mnist(
@@ -34,30 +34,23 @@ def split_fashion_mnist(
 ) -> SplitStream:
     """Fashion-MNIST by class, not augmented. root: the data folder, if not the usual one."""
     transform = Augment((0.2860,), (0.3530,))
-    return split_published("fashion-mnist", read_fashion, 28, tasks, class_order, root, transform)
+    return cached_stream("fashion-mnist", read_fashion, 28, tasks, class_order, root, transform)
 
 
-def read_mnist(folder: Path, size: int = 28) -> Reading:
-    return _reading(folder, DIGITS)
+def read_mnist(folder: Path, size: int = 28) -> RawData:
+    return RawData(DIGITS, (1, 28, 28), _part(folder, "train"), _part(folder, "t10k"))
 
 
-def read_fashion(folder: Path, size: int = 28) -> Reading:
-    return _reading(folder, CLOTHES)
+def read_fashion(folder: Path, size: int = 28) -> RawData:
+    return RawData(CLOTHES, (1, 28, 28), _part(folder, "train"), _part(folder, "t10k"))
 
 
-def _reading(folder: Path, names: list[str]) -> Reading:
-    train, test = (_part(folder, part) for part in ("train", "t10k"))
-    return Reading(names, (1, 28, 28), train, test)
-
-
-def _part(folder: Path, part: str) -> Part:
+def _part(folder: Path, part: str) -> RawPart:
     images = read_idx(_file(folder, f"{part}-images*idx3*"), 3)
     labels = read_idx(_file(folder, f"{part}-labels*idx1*"), 1)
-    if len(images) != len(labels):
-        raise UserError(f"{folder}: {len(images)} {part} images, but {len(labels)} labels")
-    if images.shape[1:] != (28, 28):
-        raise UserError(f"{folder}: expected images of 28x28, but got {images.shape[1:]}")
-    return Part(labels.tolist(), lambda: blocks_of(images[:, None]))
+    if images.shape != (len(labels), 28, 28):
+        raise UserError(f"{folder}: {len(labels)} {part} labels, but images {images.shape}")
+    return RawPart(labels.tolist(), lambda: blocks_of(images[:, None]))
 
 
 def _file(folder: Path, pattern: str) -> Path:
@@ -76,7 +69,7 @@ def read_idx(path: Path, dimensions: int) -> Pixels:
     except (EOFError, zlib.error, OSError) as error:
         raise UserError(f"cannot read {path}: {error}") from None
     start = 4 + 4 * dimensions
-    if len(content) < start or content[:4] != bytes([0, 0, BYTES, dimensions]):
+    if len(content) < start or content[:4] != bytes([0, 0, UINT8, dimensions]):
         raise UserError(f"{path} is not an IDX file of {dimensions} dimension(s)")
     shape = [int(n) for n in np.frombuffer(content, dtype=">u4", count=dimensions, offset=4)]
     values = np.frombuffer(content, dtype=np.uint8, offset=start)

@@ -1,4 +1,4 @@
-"""A stream made on the spot: each class is a random pattern, each sample that pattern in noise."""
+"""A synthetic stream: each class is a random pattern, each image that pattern plus noise."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ def synthetic(
     noise: float = 40.0,
     seed: int = 0,
 ) -> SplitStream:
-    """per_class training images and a third as many for testing, of every class."""
+    """Make per_class training images of every class, and a third as many for testing."""
     counts = {"classes": classes, "per_class": per_class, "channels": channels, "side": side}
     check_numbers(**counts, at_least=1, at_most=10**6, whole=True)
     check_numbers(noise=noise, at_least=0)

@@ -1,4 +1,4 @@
-"""Where data lives: the folder that LIDER_DATA names, or the platform's cache folder."""
+"""The data folder: LIDER_DATA, or else the platform's cache folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VARIABLE = "LIDER_DATA"
 
 
 def data_folder(root: str | Path | None = None) -> Path:
-    """The folder below which data sets lie: `root`, or LIDER_DATA, or the platform's own.
+    """The folder that holds the data sets: `root`, or LIDER_DATA, or the platform's cache folder.
 
     >>> data_folder("/data").name
     'data'
@@ -21,33 +21,32 @@ def data_folder(root: str | Path | None = None) -> Path:
 
 
 def absolute(path: str | Path) -> Path:
-    """The same path by a name that holds in every folder."""
-    return readable(expanded(path).absolute())
+    """The absolute path, with `~` expanded."""
+    return check_utf8(expanded(path).absolute())
 
 
 def expanded(path: str | Path) -> Path:
-    """The path with `~` and `~name` at its beginning as home folders."""
+    """The path with a leading `~` or `~name` replaced by that home folder."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
-        raise UserError(f"{path}: nobody knows that home folder, write it out") from None
+        raise UserError(f"{path}: unknown home folder, write the path out") from None
 
 
-def readable(path: Path) -> Path:
-    """The path itself, if it is text: configurations, results and caches write it down."""
+def check_utf8(path: Path) -> Path:
+    """Return the path if it can be written to a text file: configurations and results name it."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        raise UserError(f"{str(path)!a} is not UTF-8: give it another name") from None
+        raise UserError(f"{str(path)!a} is not UTF-8: rename it") from None
     return path
 
 
 def cache_folder(root: str | Path | None = None) -> Path:
-    """Where decoded images go: beside the data, or the platform's own where that is read-only."""
-    beside = data_folder(root)
-    existing = next(folder for folder in (beside, *beside.parents) if folder.exists())
-    writable = os.access(existing, os.W_OK)
-    return (beside if writable else platform_folder()) / "cache"
+    """The folder for decoded images: below the data folder, or the platform's if read-only."""
+    data = data_folder(root)
+    existing = next(folder for folder in (data, *data.parents) if folder.exists())
+    return (data if os.access(existing, os.W_OK) else platform_folder()) / "cache"
 
 
 def platform_folder() -> Path:

@@ -1,4 +1,4 @@
-"""How far a long piece of work is, said to whoever wants to know."""
+"""Progress of downloads, unpacking and decoding."""
 
 from __future__ import annotations
 
@@ -7,21 +7,17 @@ import time
 from collections.abc import Callable
 
 Report = Callable[[str, int, int], None]
-"""report(what, done, total), called often; total is 0 where it is not known."""
+"""report(action, done, total), called often; total is 0 if unknown."""
 
 
-class Lines:
-    """Plain lines on standard error, seldom: short work says nothing."""
+class ProgressLines:
+    """Prints a line to standard error every few seconds; short work prints nothing."""
 
     def __init__(self, seconds: float = 5.0) -> None:
         self._seconds, self._last = seconds, time.monotonic()
 
-    def __call__(self, what: str, done: int, total: int) -> None:
+    def __call__(self, action: str, done: int, total: int) -> None:
         now = time.monotonic()
         if now - self._last >= self._seconds:
             self._last = now
-            print(f"{what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Nobody wants to know."""
+            print(f"{action}: {done:,} of {total:,}", file=sys.stderr, flush=True)
