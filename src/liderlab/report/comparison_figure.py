@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..analysis.figure_style import COLOURS, MARKERS, new_figure
-from ..runs.accuracy_figure import save
+from ..analysis.figure_style import add_grid, new_figure, plot_line, save_figure
 
 Result = Mapping[str, Any]
 
@@ -20,16 +19,14 @@ def draw_comparison(results: Mapping[str, Sequence[Result]], path: Path, title: 
     axes = figure.subplots()
     for number, (label, runs) in enumerate(results.items()):
         curves = np.array([_accuracy_so_far(run) for run in runs])
-        mean, std = curves.mean(0), curves.std(0, ddof=1) if len(runs) > 1 else 0 * curves[0]
-        tasks = np.arange(1, len(mean) + 1)
-        colour, marker = COLOURS[number % 6], MARKERS[number % 6]
-        axes.plot(tasks, mean, label=f"{label} ({mean[-1]:.1f})", color=colour, marker=marker)
-        axes.fill_between(tasks, mean - std, mean + std, color=colour, alpha=0.2, lw=0)
+        mean, std = curves.mean(0), curves.std(0, ddof=1) if len(runs) > 1 else None
+        tasks = range(1, len(mean) + 1)
+        plot_line(axes, number, tasks, mean, f"{label} ({mean[-1]:.1f})", spread=std, ls="-")
     axes.set(xlabel="tasks seen", ylabel="mean accuracy on them (%)", ylim=(0, 102), title=title)
     axes.set_xticks(tasks)
-    axes.grid(alpha=0.3)
+    add_grid(axes)
     axes.legend(title="method (FAA, %)", loc="lower left")
-    save(figure, path)
+    save_figure(figure, path)
 
 
 def _accuracy_so_far(result: Result) -> list[float]:

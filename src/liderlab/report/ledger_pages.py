@@ -61,14 +61,15 @@ freedom, take differences as normal, and are not corrected for there being sever
 
 def write_ledger(records: Sequence[LedgerRecord], folder: Path) -> list[str]:
     """ledger.json, ledger.md and the figures that there are records for; returns their names."""
-    from ..paper.ledger.figures import as_png, draw_all
+    from ..analysis.figure_style import small_png
+    from ..paper.ledger.figures import draw_all
 
     ledger = assemble(records)
     figures = draw_all(records, ledger)
     files = {
         "ledger.json": as_json(ledger).encode(),
         "ledger.md": as_markdown(ledger, read_findings(), figures).encode(),
-        **{name: as_png(figure) for name, figure in figures.items()},
+        **{name: small_png(figure) for name, figure in figures.items()},
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():

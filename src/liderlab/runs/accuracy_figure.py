@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..analysis.figure_style import new_figure
-from ..files import write_atomically
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from ..analysis.figure_style import draw_matrix, new_figure, save_figure
 
 Result = Mapping[str, Any]
 NAME = "accuracy.png"
@@ -23,12 +18,6 @@ def leave_figure(result: Result, folder: Path) -> None:
         draw_accuracy_matrix(result, folder / NAME)
 
 
-def save(figure: Figure, path: Path) -> None:
-    buffer = BytesIO()
-    figure.savefig(buffer, format=path.suffix[1:], dpi=150, metadata={"Software": None})
-    write_atomically(path, lambda file: file.write(buffer.getvalue()))
-
-
 def draw_accuracy_matrix(result: Result, path: Path) -> None:
     """Accuracy on every task after every task, both settings side by side."""
     tasks = len(result["class_incremental"]["accuracy_matrix"])
@@ -38,30 +27,19 @@ def draw_accuracy_matrix(result: Result, path: Path) -> None:
     ticks = range(tasks)
     for panel, setting in zip(panels, ("class_incremental", "task_incremental"), strict=True):
         matrix = _lower_triangle(result[setting]["accuracy_matrix"])
-        image = panel.imshow(matrix, vmin=0, vmax=100, cmap="cividis")
+        image = draw_matrix(panel, matrix, (0, 100), form=".0f" if tasks <= 10 else None)
         panel.set_title(f"{setting.replace('_', '-')}, FAA {_percent(result[setting]['faa'])}")
         panel.set_xlabel("accuracy on task")
         panel.set_ylabel("after training task")
         panel.set_xticks(ticks, [str(t + 1) for t in ticks])
         panel.set_yticks(ticks, [str(t + 1) for t in ticks])
-        if tasks <= 10:
-            _print_values(panel, matrix)
     figure.colorbar(image, ax=panels, label="accuracy (%)", shrink=0.8)
-    save(figure, path)
+    save_figure(figure, path)
 
 
-def _print_values(panel: Any, matrix: list[list[float]]) -> None:
-    for t, row in enumerate(matrix):
-        for i, value in enumerate(row):
-            if value == value:
-                colour = "black" if value > 55 else "white"
-                panel.text(i, t, f"{value:.0f}", ha="center", va="center", color=colour)
-
-
-def _lower_triangle(matrix: Sequence[Sequence[float | None]]) -> list[list[float]]:
+def _lower_triangle(matrix: Sequence[Sequence[float | None]]) -> list[list[float | None]]:
     return [
-        [float("nan") if value is None or i > t else value for i, value in enumerate(row)]
-        for t, row in enumerate(matrix)
+        [value if i <= t else None for i, value in enumerate(row)] for t, row in enumerate(matrix)
     ]
 
 

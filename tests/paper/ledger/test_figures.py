@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
+from liderlab.analysis.figure_style import small_png
 from liderlab.paper.ledger.figures import (
     PRINTED,
-    as_png,
     draw_all,
     draw_analyses,
     draw_curves,
@@ -96,7 +96,7 @@ def test_all_of_them_are_small_and_on_the_page(records) -> None:
     page = as_markdown(ledger, figures=figures)
     for name, figure in figures.items():
         assert f"]({name})" in page
-        data = as_png(figure)
+        data = small_png(figure)
         assert len(data) < 150_000
         assert Image.open(io.BytesIO(data)).width > 400
     assert "AUC 0.700, 5 of 50 in memory" in page

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...analysis.figure_style import COLOURS, LINES, MARKERS, new_figure
+from ...analysis import figure_style as style
 from ..studies.cases import METHOD_NAMES
 from .campaign import BOUNDS, BUFFER, METHODS, SETTING
 from .ledger_document import MeasuredCase, measured, spread
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 SERIES = {"": "alone", "lider": "+ LiDER, all else equal"}
 PRINTED = "the paper's, its scale and tuning"
-QUANTITIES = {"constants": "λ", "targets": "c"}
+QUANTITIES = {"constants": "λ of the stage", "targets": "its target c"}
 CURVES = """\
 Over the steps of training, one seed; dotted: where a task ends. Every panel has its own scale.
 Points are means over stretches of steps. λ is there once something is replayed; GDumb replays only
@@ -44,7 +43,7 @@ def draw_summary(records: Sequence[LedgerRecord], ledger: Tree) -> Figure | None
     rehearsing = [method for method in METHODS if (method, "") in groups]
     if not rehearsing:
         return None
-    figure = new_figure(7.2, 4.0)
+    figure = style.new_figure(7.2, 4.0)
     left, right = figure.subplots(1, 2, width_ratios=(1.7, 1))
     for number, (addition, label) in enumerate(SERIES.items()):
         for place, method in enumerate(rehearsing):
@@ -54,14 +53,16 @@ def draw_summary(records: Sequence[LedgerRecord], ledger: Tree) -> Figure | None
         if group := groups.get((method, "")):
             values = group.values("faa")
             level = sum(values.values()) / len(values)
-            left.axhline(level, color="0.4", ls=dashes, lw=1.2, label=METHOD_NAMES[method])
-    left.set_xticks(range(len(rehearsing)), [METHOD_NAMES[m] for m in rehearsing], fontsize=9)
+            left.axhline(level, color=style.GREY, ls=dashes, lw=1.2, label=METHOD_NAMES[method])
+    names = [METHOD_NAMES[method] for method in rehearsing]
+    left.set_xticks(range(len(rehearsing)), names, fontsize=style.NORMAL)
     left.set(ylabel="final average accuracy (%)", ylim=(0, None))
     left.set_xlim(-0.6, len(rehearsing) - 0.4)
-    left.grid(axis="y", alpha=0.3)
+    style.add_grid(left, "y")
     _gains(right, groups, rehearsing, ledger)
-    figure.suptitle(_title(list(groups.values())), fontsize=10)
-    _legend_below(figure, [left, right], "whiskers: Student's 95 % interval of the mean")
+    figure.suptitle(_title(list(groups.values())), fontsize=style.TITLE)
+    whiskers = "whiskers: Student's 95 % interval of the mean"
+    style.legend_below(figure, columns=3, title=whiskers)
     return figure
 
 
@@ -81,12 +82,10 @@ def _point(axes: Axes, x: float, group: MeasuredCase, number: int, label: str) -
     values = group.values("faa")
     found = spread(values)
     error = None if found["low"] is None else [[found["mean"] - found["low"]]] * 2
-    hatch = ("", "///")[number]
-    style = {"color": COLOURS[number], "hatch": hatch, "edgecolor": "white", "ecolor": "black"}
-    axes.bar(x, found["mean"], 0.32, yerr=error, capsize=3, label=label, **style)  # type: ignore[arg-type]
+    axes.bar(x, found["mean"], 0.32, yerr=error, label=label, **style.bar_style(number))
     dots = [x + 0.05 + 0.045 * place for place in range(len(values))]
-    look: Any = {"ms": 3.5, "mfc": "white", "mec": "black", "mew": 0.7, "ls": "none"}
-    axes.plot(dots, list(values.values()), "o", label="one seed", **look)
+    look = style.PRINTED | {"marker": "o", "ms": 3.5, "mew": 0.7}
+    axes.plot(dots, list(values.values()), label="one seed", **look)
 
 
 def _gains(
@@ -109,16 +108,16 @@ def _gains(
         if (gain := gains.get(method)) is not None:
             low, high = gain["low"], gain["high"]
             error = None if low is None else [[gain["mean"] - low], [high - gain["mean"]]]
-            style: Any = {"color": COLOURS[1], "mec": "black", "ms": 6, "ecolor": "black"}
-            label = "LiDER's gain, paired by seed"
-            axes.errorbar(gain["mean"], place, xerr=error, fmt="s", capsize=3, label=label, **style)
-        style = {"mfc": "white", "mec": "black", "ms": 5, "ls": "none"}
-        axes.plot(printed[method], place - 0.22, "D", label=PRINTED, **style)
-    axes.axvline(0, color="0.4", lw=1)
-    axes.set_yticks(range(len(methods)), [METHOD_NAMES[m] for m in methods], fontsize=9)
+            look: Any = {"color": style.COLOURS[1], "mec": "black", "ms": 6, "ecolor": "black"}
+            look |= {"fmt": "s", "capsize": 3, "label": "LiDER's gain, paired by seed"}
+            axes.errorbar(gain["mean"], place, xerr=error, **look)
+        axes.plot(printed[method], place - 0.22, label=PRINTED, **style.PRINTED)
+    axes.axvline(0, color=style.GREY, lw=1)
+    names = [METHOD_NAMES[method] for method in methods]
+    axes.set_yticks(range(len(methods)), names, fontsize=style.NORMAL)
     axes.set_ylim(len(methods) - 0.5, -0.5)  # in the order of the left panel, from above
     axes.set_xlabel("LiDER's gain in FAA (points)")
-    axes.grid(axis="x", alpha=0.3)
+    style.add_grid(axes, "x")
 
 
 def _main(records: Sequence[LedgerRecord]) -> dict[tuple[str, str], MeasuredCase]:
@@ -145,30 +144,27 @@ def draw_curves(records: Sequence[LedgerRecord]) -> Figure | None:
     if not rows:
         return None
     stages = list(dict.fromkeys(stage for curves in rows.values() for stage in curves.constants))
-    figure = new_figure(0.9 + 1.75 * len(stages), 0.9 + 1.25 * len(rows))
+    figure = style.new_figure(0.9 + 1.75 * len(stages), 0.9 + 1.25 * len(rows))
     panels = figure.subplots(len(rows), len(stages), squeeze=False, sharex="row")
     for row, (label, curves) in enumerate(rows.items()):
         for column, stage in enumerate(stages):
             panel = panels[row, column]
             _stage(panel, curves, stage)
             if row == 0:
-                panel.set_title(stage, fontsize=9)
-        panels[row, 0].set_ylabel(f"{label}\n+ LiDER", fontsize=9)
-    _legend_below(figure, [panels[0, 0]], CURVES)
+                panel.set_title(stage, fontsize=style.NORMAL)
+        panels[row, 0].set_ylabel(f"{label}\n+ LiDER", fontsize=style.NORMAL)
+    style.legend_below(figure, columns=3, title=CURVES)
     return figure
 
 
 def _stage(panel: Axes, curves: Curves, stage: str) -> None:
-    for number, (quantity, symbol) in enumerate(QUANTITIES.items()):
+    for number, (quantity, label) in enumerate(QUANTITIES.items()):
         values = getattr(curves, quantity).get(stage)
         if values:
-            points = [(x, y) for x, y in zip(curves.step, values, strict=True) if y is not None]
-            label = f"{symbol} of the stage" if symbol == "λ" else "its target c"
-            style: Any = {"color": COLOURS[number], "ls": LINES[number], "lw": 1.4}
-            panel.plot(*zip(*points, strict=True), label=label, **style)
+            style.plot_line(panel, number, curves.step, values, label, marker=False, lw=1.4)
     for border in curves.borders[:-1]:
-        panel.axvline(border, color="0.6", lw=0.6, ls=":")
-    panel.tick_params(labelsize=7)
+        panel.axvline(border, color=style.GREY, lw=0.6, ls=":")
+    panel.tick_params(labelsize=style.SMALL)
     panel.set_xticks([0, curves.step[-1]])
     panel.margins(y=0.15)
 
@@ -180,58 +176,35 @@ def draw_analyses(ledger: Tree) -> Figure | None:
     surfaces = [row for row in found if row["analysis"] == "decision-surface"]
     if not games and not surfaces:
         return None
-    figure = new_figure(7.2, 3.6)
+    figure = style.new_figure(7.2, 3.6)
     left, right = figure.subplots(1, 2)
     runs = list(dict.fromkeys(row["record"] for row in found))  # a colour each, in both panels
     for row in games:
-        number = runs.index(row["record"]) % 6
+        rates = row["false_positive_rate"], row["true_positive_rate"]
         label = f"{row['label']}: {row['auc']:.3f}"
-        style: Any = {"color": COLOURS[number], "ls": LINES[number]}
-        left.plot(row["false_positive_rate"], row["true_positive_rate"], label=label, **style)
+        style.plot_line(left, runs.index(row["record"]), *rates, label, marker=False)
         title = f"{row['in_memory']} of {row['samples']} samples of task 1 in memory"
         left.set_title(f"guessing game, AUC\n{title}")
-    left.plot([0, 1], [0, 1], color="0.5", lw=0.8, ls=(0, (2, 2)))
+    left.plot([0, 1], [0, 1], color=style.GREY, lw=0.8, ls=(0, (2, 2)))
     left.set(xlabel="false positive rate", ylabel="true positive rate")
     for row in surfaces:
-        _surface(right, row, runs.index(row["record"]) % 6)
+        _surface(right, row, runs.index(row["record"]))
     right.set(xlabel="tasks seen", ylabel="area decided rightly (%)", ylim=(0, 102))
     for panel in (left, right):
-        panel.title.set_fontsize(10)
-        panel.grid(alpha=0.3)
+        panel.title.set_fontsize(style.TITLE)
+        style.add_grid(panel)
         if panel.get_legend_handles_labels()[0]:
-            panel.legend(fontsize=7)
+            panel.legend(fontsize=style.SMALL - 1)
     return figure
 
 
 def _surface(panel: Axes, row: Tree, number: int) -> None:
     """Full marks: around samples in memory; empty ones: around samples that are not."""
+    tasks = [task + 1 for task in row["tasks"]]
     for group, areas in row["areas"].items():
-        there = group == "memory"
-        style: Any = {"color": COLOURS[number], "ls": LINES[number], "ms": 5}
-        style |= {"marker": MARKERS[number], "mfc": COLOURS[number] if there else "white"}
-        label = f"{row['label']}, {'rehearsed' if there else 'not rehearsed'}"
-        panel.plot([task + 1 for task in row["tasks"]], areas, label=label, **style)
+        full = group == "memory"
+        label = f"{row['label']}, {'rehearsed' if full else 'not rehearsed'}"
+        fill: Any = {} if full else {"mfc": "white"}
+        style.plot_line(panel, number, tasks, areas, label, **fill)
     samples = " and ".join(str(count) for count in row["samples"].values())
     panel.set_title(f"decision surface around samples of task 1\n({samples} samples, one seed)")
-
-
-def _legend_below(figure: Figure, panels: Sequence[Axes], title: str | None = None) -> None:
-    """Every label of these panels once."""
-    found: dict[str, Any] = {}
-    for panel in panels:
-        handles, labels = panel.get_legend_handles_labels()
-        for handle, label in zip(handles, labels, strict=True):
-            found.setdefault(label, handle)
-    style: Any = {"loc": "outside lower center", "ncols": 3, "frameon": False, "fontsize": 9}
-    figure.legend(list(found.values()), list(found), title=title, title_fontsize=9, **style)
-
-
-def as_png(figure: Figure) -> bytes:
-    """Small enough to be committed: a line drawing needs no more than a palette."""
-    from PIL import Image
-
-    drawn, small = io.BytesIO(), io.BytesIO()
-    figure.savefig(drawn, format="png", dpi=120, metadata={"Software": None})
-    image = Image.open(drawn).convert("RGB")
-    image.quantize(64, dither=Image.Dither.NONE).save(small, "png", optimize=True)
-    return small.getvalue()

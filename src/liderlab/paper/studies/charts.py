@@ -1,29 +1,24 @@
-"""The kinds of picture that studies share: bars, curves and matrices, drawn as for a paper.
-
-Colours are Okabe and Ito's, which everybody can tell apart, with hatches, markers and dashes for
-print in grey. The paper's own numbers are hollow.
-"""
+"""The kinds of figure that studies share: bars, curves and matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...analysis.figure_style import COLOURS, LINES, MARKERS, new_figure
+from ...analysis import figure_style as style
 from .cases import METHOD_NAMES
 from .study_definition import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++")
 Values = Sequence[float | None]
 
 
 @dataclass(frozen=True)
 class Line:
-    """One curve. spread: half the height of the band around it. paper: a number of the paper's."""
+    """One curve. spread: half the height of its band. paper: printed in the paper, so hollow."""
 
     label: str
     x: Sequence[float]
@@ -34,188 +29,134 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes with curves. diagonal: what chance gives, in a ROC."""
+    """One pair of axes with curves. roc: a ROC curve, with the diagonal that chance gives."""
 
     title: str
     x_label: str
     y_label: str
     lines: Sequence[Line]
     log_x: bool = False
-    log_y: bool = False
-    diagonal: bool = False
-    markers: bool = True
+    roc: bool = False
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Values by row (y) and column (x), None where there is none."""
+    """Values by row (y) and column (x); None where there is no value."""
 
     title: str
     x_label: str
     y_label: str
-    x: Sequence[Any]
-    y: Sequence[Any]
+    x: Sequence[float]
+    y: Sequence[float]
     values: Sequence[Values]
 
 
 def accuracy_bars(
-    rows: Sequence[Row],
-    series: Mapping[str, tuple[str, str]],
-    bounds: Sequence[Row] = (),
-    metric: str = "faa",
+    rows: Sequence[Row], series: Mapping[str, tuple[str, str]], bounds: Sequence[Row] = ()
 ) -> Figure:
-    """A panel for every setting and buffer: methods side by side, a bar for every series.
+    """FAA with a panel per setting and buffer: methods side by side, a bar for every series.
 
     series: (addition, column) by label. bounds: rows drawn as horizontal lines.
     """
     cells = list(dict.fromkeys((row["setting"], row["paper_buffer"]) for row in rows))
-    across = min(4, len(cells))
-    down = -(-len(cells) // across)
-    methods = list(dict.fromkeys(row["method"] for row in rows))
+    across, down = _layout(len(cells))
+    methods = {row["method"] for row in rows}
     width = max(3.2, 0.5 + 0.26 * len(methods) * (len(series) + 1))
-    figure = new_figure(max(across * width, 4.6), 2.7 * down + 0.7)
-    panels = figure.subplots(down, across, squeeze=False, sharey="row").flat
-    for panel, (setting, buffer) in zip(panels, cells, strict=False):
+    figure = style.new_figure(max(across * width, 4.6), 2.7 * down + 0.7)
+    panels = _panels(figure, len(cells), sharey="row")
+    for panel, (setting, buffer) in zip(panels, cells, strict=True):
         here = [row for row in rows if (row["setting"], row["paper_buffer"]) == (setting, buffer)]
-        _bars(panel, here, series, metric)
-        _levels(panel, [row for row in bounds if row["setting"] == setting], metric)
-        panel.set_title(_title(here[0]), fontsize=10)
-    for spare in panels:
-        spare.set_visible(False)
+        _bars(panel, here, series)
+        levels = [row for row in bounds if row["setting"] == setting and row["faa"] is not None]
+        for row, dashes in zip(levels, ("--", ":"), strict=False):
+            panel.axhline(row["faa"], color=style.GREY, ls=dashes, lw=1, label=row["label"])
+        panel.set_title(_title(here[0]), fontsize=style.TITLE)
     for first_of_row in figure.axes[::across]:
-        first_of_row.set_ylabel(f"{metric.upper()} (%)")
-    _legend_below(figure)
+        first_of_row.set_ylabel("FAA (%)")
+    style.legend_below(figure)
     return figure
 
 
-def _bars(
-    panel: Any, rows: Sequence[Row], series: Mapping[str, tuple[str, str]], metric: str
-) -> None:
+def _bars(panel: Any, rows: Sequence[Row], series: Mapping[str, tuple[str, str]]) -> None:
     methods = list(dict.fromkeys(row["method"] for row in rows))
     cell = {(row["method"], row["addition"], row["column"]): row for row in rows}
     thick = 0.8 / len(series)
     for number, (label, key) in enumerate(series.items()):
         for place, method in enumerate(methods):
             row = cell.get((method, *key))
-            if row is None or row[metric] is None:
+            if row is None or row["faa"] is None:
                 continue
             x = place + (number - (len(series) - 1) / 2) * thick
-            panel.bar(
-                x,
-                row[metric],
-                0.92 * thick,
-                yerr=row[f"{metric}_std"],
-                color=COLOURS[number],
-                hatch=HATCHES[number],
-                edgecolor="white",
-                linewidth=0.5,
-                ecolor="black",
-                capsize=2,
-                label=label,
-            )
-            if row[f"paper_{metric}"] is not None:
-                style = {"mfc": "white", "mec": "black", "ms": 4.5, "ls": "none"}
-                panel.plot(x, row[f"paper_{metric}"], marker="D", label="paper", **style)
-    panel.set_xticks(range(len(methods)), [METHOD_NAMES.get(m, m) for m in methods], fontsize=8)
-    if len(methods) > 3:
-        panel.tick_params("x", rotation=20)
-    panel.grid(axis="y", alpha=0.3)
-    panel.set_axisbelow(True)
+            look = style.bar_style(number)
+            panel.bar(x, row["faa"], 0.92 * thick, yerr=row["faa_std"], label=label, **look)
+            if row["paper_faa"] is not None:
+                panel.plot(x, row["paper_faa"], label="paper", **style.PRINTED)
+    panel.set_xticks(range(len(methods)), [METHOD_NAMES.get(m, m) for m in methods])
+    panel.tick_params("x", labelsize=style.SMALL, rotation=20 if len(methods) > 3 else 0)
+    style.add_grid(panel, "y")
 
 
-def _levels(panel: Any, bounds: Iterable[Row], metric: str) -> None:
-    """Upper and lower bound as lines across the panel."""
-    for row, dashes in zip(bounds, ("--", ":"), strict=False):
-        if row[metric] is not None:
-            panel.axhline(row[metric], color="0.35", ls=dashes, lw=1, label=row["label"])
-
-
-def curves(panels: Sequence[Panel], across: int = 4) -> Figure:
+def curves(panels: Sequence[Panel]) -> Figure:
     """Panels of curves side by side."""
-    across = min(across, len(panels))
-    down = -(-len(panels) // across)
-    figure = new_figure(max(3.5 * across, 4.6), 3.1 * down + 0.5)
-    axes = figure.subplots(down, across, squeeze=False).flat
-    for axis, panel in zip(axes, panels, strict=False):
-        _curve(axis, panel)
-    for spare in axes:
-        spare.set_visible(False)
-    _legend_below(figure)
+    across, down = _layout(len(panels))
+    figure = style.new_figure(max(3.5 * across, 4.6), 3.1 * down + 0.5)
+    for axes, panel in zip(_panels(figure, len(panels)), panels, strict=True):
+        _curves(axes, panel)
+    style.legend_below(figure)
     return figure
 
 
-def _curve(axis: Any, panel: Panel) -> None:
-    """A paper's line takes the colour of ours before it."""
+def _curves(axes: Any, panel: Panel) -> None:
+    """A line of the paper takes the colour of ours before it."""
     number = -1
     for line in panel.lines:
         number += not line.paper
-        pairs = [(x, y) for x, y in zip(line.x, line.y, strict=True) if y is not None]
-        if not pairs:
-            continue
-        style: dict[str, Any] = {"color": COLOURS[number % 6], "ls": LINES[number % 6]}
-        if panel.markers:
-            style["marker"] = MARKERS[number % 6]
-        if line.paper:
-            style |= {"mfc": "none", "ls": ":", "lw": 1}
-        axis.plot(*zip(*pairs, strict=True), label=line.label, ms=5, **style)
-        if line.spread is not None and all(s is not None for s in line.spread):
-            low = [y - s for y, s in zip(line.y, line.spread, strict=True)]  # type: ignore[operator]
-            high = [y + s for y, s in zip(line.y, line.spread, strict=True)]  # type: ignore[operator]
-            axis.fill_between(line.x, low, high, color=style["color"], alpha=0.2, lw=0)
-    if panel.diagonal:
-        axis.plot([0, 1], [0, 1], color="0.5", lw=0.8, ls=(0, (2, 2)), label="chance")
-        axis.set_aspect("equal")
-    axis.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
-    axis.set_xscale("log" if panel.log_x else "linear")
-    axis.set_yscale("log" if panel.log_y else "linear")
+        hollow: Any = {"mfc": "none", "ls": ":", "lw": 1} if line.paper else {}
+        given: Any = {"spread": line.spread, "marker": not panel.roc, **hollow}
+        style.plot_line(axes, number, line.x, line.y, line.label, **given)
+    if panel.roc:
+        axes.plot([0, 1], [0, 1], color=style.GREY, lw=0.8, ls=(0, (2, 2)), label="chance")
+        axes.set_aspect("equal")
+    axes.set(xlabel=panel.x_label, ylabel=panel.y_label)
+    axes.set_title(panel.title, fontsize=style.TITLE)
     if panel.log_x:
+        axes.set_xscale("log")
         ticks = sorted({x for line in panel.lines for x in line.x})
-        axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        axis.minorticks_off()
-    axis.title.set_fontsize(10)
-    axis.grid(alpha=0.3)
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.minorticks_off()
+    style.add_grid(axes)
 
 
 def matrices(panels: Sequence[Matrix], label: str) -> Figure:
     """Matrices on one diverging scale around zero, with their numbers printed."""
-    figure = new_figure(3.1 * len(panels) + 0.9, 3.4)
+    figure = style.new_figure(3.1 * len(panels) + 0.9, 3.4)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     numbers = [v for panel in panels for row in panel.values for v in row if v is not None]
     most = max((abs(v) for v in numbers), default=0) or 1.0
+    options: Any = {"form": "+.1f", "cmap": style.DIVERGING, "origin": "lower"}
     for axis, panel in zip(axes, panels, strict=True):
-        filled = [[float("nan") if v is None else v for v in row] for row in panel.values]
-        image = axis.imshow(filled, cmap="PuOr_r", vmin=-most, vmax=most, origin="lower")
-        axis.set_title(panel.title, fontsize=10)
+        image = style.draw_matrix(axis, panel.values, (-most, most), **options)
+        axis.set_title(panel.title, fontsize=style.TITLE)
         axis.set(xlabel=panel.x_label, ylabel=panel.y_label)
         axis.set_xticks(range(len(panel.x)), [f"{x:g}" for x in panel.x])
         axis.set_yticks(range(len(panel.y)), [f"{y:g}" for y in panel.y])
-        for i, row in enumerate(panel.values):
-            for j, value in enumerate(row):
-                if value is not None:
-                    colour = "white" if abs(value) > 0.6 * most else "black"
-                    axis.text(j, i, f"{value:+.1f}", ha="center", va="center", color=colour)
     figure.colorbar(image, ax=list(axes), label=label, shrink=0.85)
     return figure
 
 
-def _legend_below(figure: Figure) -> None:
-    """One legend for all panels, below them."""
-    found: dict[str, Any] = {}
-    for axis in figure.axes:
-        handles, labels = axis.get_legend_handles_labels()
-        for handle, text in zip(handles, labels, strict=True):
-            found.setdefault(text, handle)
-    last = ("paper", "chance", "Joint", "Finetune")
-    order = sorted(found, key=lambda text: last.index(text) if text in last else -1)
-    if found:
-        figure.legend(
-            [found[text] for text in order],
-            order,
-            loc="outside lower center",
-            ncols=max(1, min(len(found), int(figure.get_size_inches()[0] / 2.1))),
-            frameon=False,
-            fontsize=9,
-        )
+def _layout(panels: int) -> tuple[int, int]:
+    """Panels across, at most four, and rows of them."""
+    across = min(4, panels)
+    return across, -(-panels // across)
+
+
+def _panels(figure: Figure, count: int, **options: Any) -> Iterator[Any]:
+    """That many axes; the rest of the last row is hidden."""
+    across, down = _layout(count)
+    axes = list(figure.subplots(down, across, squeeze=False, **options).flat)
+    for spare in axes[count:]:
+        spare.set_visible(False)
+    return iter(axes[:count])
 
 
 def _title(row: Row) -> str:

@@ -107,7 +107,7 @@ def show(findings: Findings) -> Figure:
         known = [f"{c['auc']:.2f}" for c in here if c["auc"] is not None]
         title = f"buffer {buffer}, AUC {' / '.join(known)}"
         axes = ("false positive rate", "true positive rate")
-        panels.append(Panel(title, *axes, lines, diagonal=True, markers=False))
+        panels.append(Panel(title, *axes, lines, roc=True))
     return curves(panels)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...analysis.figure_style import save_figure
 from ...errors import UserError
 from ...files import write_atomically
 from ...paper.studies.study_definition import Findings, Row, TableColumn
@@ -41,7 +42,7 @@ def write_findings(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for suffix in ("png", "pdf"):
-            _save(figure, folder / f"figure.{suffix}")
+            save_figure(figure, folder / f"figure.{suffix}")
         for name, text in texts.items():
             _write(folder / name, text.encode())
     except OSError as error:
@@ -106,13 +107,6 @@ def cell(row: Row, column: TableColumn) -> str:
     if len(others) == 1:
         return f"{text} ± {others[0].lstrip('+')}"
     return f"{text} [{', '.join(others)}]"
-
-
-def _save(figure: Figure, path: Path) -> None:
-    buffer = io.BytesIO()
-    nothing = {"Software": None} if path.suffix == ".png" else {"CreationDate": None}
-    figure.savefig(buffer, format=path.suffix[1:], dpi=150, metadata=nothing)
-    _write(path, buffer.getvalue())
 
 
 def _write(path: Path, content: bytes) -> None:
