@@ -1,35 +1,112 @@
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from liderlab.errors import UserError
-from liderlab.files import try_folder, write_atomically
+from liderlab.files import (
+    acquire_lock,
+    atomic_file,
+    delete_lock,
+    is_locked,
+    release_lock,
+    temporary_folder,
+    writable_folder,
+    write_atomically,
+)
 
 
 def test_content_replaces_content(tmp_path: Path) -> None:
     for content in (b"old", b"new"):
-        write_atomically(tmp_path / "f", lambda file, content=content: file.write(content))
+        write_atomically(tmp_path / "f", content)
     assert (tmp_path / "f").read_bytes() == b"new"
     assert os.listdir(tmp_path) == ["f"]
 
 
 def test_a_failed_write_leaves_the_old_content_and_no_litter(tmp_path: Path) -> None:
-    write_atomically(tmp_path / "f", lambda file: file.write(b"old"))
+    write_atomically(tmp_path / "f", b"old")
 
-    def fail(file: object) -> None:
-        file.write(b"ne")  # type: ignore[attr-defined]
-        raise OSError("disk full")
+    def fail() -> None:
+        with atomic_file(tmp_path / "f") as file:
+            file.write(b"ne")
+            raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        write_atomically(tmp_path / "f", fail)
+        fail()
     assert (tmp_path / "f").read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["f"]
 
 
-def test_a_folder_is_tried_out_without_a_trace(tmp_path: Path) -> None:
-    try_folder(tmp_path / "a/b")
+def test_a_folder_is_tested_without_a_trace(tmp_path: Path) -> None:
+    assert writable_folder(tmp_path / "a/b") == tmp_path / "a/b"
     assert os.listdir(tmp_path / "a/b") == []
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=r"cannot write to .*file/b"):
-        try_folder(tmp_path / "file/b")
+        writable_folder(tmp_path / "file/b")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
+def test_modes_follow_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_atomically(tmp_path / "f", b"")
+        with temporary_folder(tmp_path, "x") as folder:
+            modes = [path.stat().st_mode & 0o777 for path in (tmp_path / "f", folder)]
+    finally:
+        os.umask(before)
+    assert modes == [0o640, 0o750]
+
+
+def test_a_lock_excludes_others_until_it_is_released(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    assert not is_locked(path)
+    lock = acquire_lock(path)
+    assert is_locked(path)
+    with pytest.raises(TimeoutError):
+        acquire_lock(path, timeout=0.05)
+    release_lock(lock)
+    assert not is_locked(path)
+    release_lock(acquire_lock(path, timeout=0))
+
+
+def test_a_reader_may_ask_about_a_lock_that_it_may_not_write(tmp_path: Path) -> None:
+    lock = acquire_lock(tmp_path / "lock")
+    (tmp_path / "lock").chmod(0o444)
+    assert is_locked(tmp_path / "lock")
+    release_lock(lock)
+    assert not is_locked(tmp_path / "lock")
+
+
+def test_readers_do_not_mistake_each_other_for_a_writer(tmp_path: Path) -> None:
+    (tmp_path / "lock").touch()
+    found: list[bool] = []
+
+    def ask() -> None:
+        found.extend(is_locked(tmp_path / "lock") for _ in range(300))
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not any(found)
+
+
+def test_a_lock_that_was_deleted_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    lock, error = acquire_lock(path), list[Exception]()
+
+    def wait() -> None:
+        try:
+            acquire_lock(path)
+        except FileNotFoundError as failure:
+            error.append(failure)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    waiting.join(0.1)  # it has opened the file by now
+    delete_lock(path)
+    release_lock(lock)
+    waiting.join()
+    assert len(error) == 1

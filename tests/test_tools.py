@@ -67,7 +67,7 @@ def test_export(lider, tmp_path: Path) -> None:
     assert err == "lider: unknown format 'tflite': Allowed: torch-export, onnx\n"
     code, _, err = lider("export", str(run), "--out", str(tmp_path / "no" / "net.pt2"))
     assert code == 2
-    assert err.startswith(f"lider: cannot write {tmp_path}/no/net.pt2: No such file")
+    assert err.startswith(f"lider: cannot write to {tmp_path}/no/net.pt2: No such file")
 
 
 def test_import_mammoth(lider) -> None:

@@ -61,11 +61,6 @@ def lose_last(folder: RunFolder) -> None:
     folder.checkpoints.files()[0].unlink()
 
 
-def lose_last_of_an_old_version(folder: RunFolder) -> None:
-    lose_last(folder)
-    edited(folder, steps=None)
-
-
 def break_last(folder: RunFolder) -> None:
     folder.checkpoints.files()[0].write_bytes(b"broken")
 
@@ -81,9 +76,7 @@ def one_sentence(answer: tuple[int, str, str], says: str) -> bool:
     return (code, out, err.count("\n")) == (2, "", 1) and says in err and "--force" not in err
 
 
-@pytest.mark.parametrize(
-    "damage", [lose_last, lose_last_of_an_old_version, break_last, break_last_of_an_old_version]
-)
+@pytest.mark.parametrize("damage", [lose_last, break_last, break_last_of_an_old_version])
 def test_a_finished_run_has_its_last_network_or_none(
     lider: Any, folder: RunFolder, tmp_path: Path, damage: Damage
 ) -> None:

@@ -129,7 +129,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     buffer = BytesIO()
     dated = "Software" if path.suffix == ".png" else "CreationDate"
     figure.savefig(buffer, format=path.suffix[1:], dpi=150, metadata={dated: None})
-    write_atomically(path, lambda file: file.write(buffer.getvalue()))
+    write_atomically(path, buffer.getvalue())
 
 
 def small_png(figure: Figure) -> bytes:

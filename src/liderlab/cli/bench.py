@@ -77,7 +77,7 @@ def bench(
     if clock not in CLOCKS:
         raise unknown("clock", clock, CLOCKS)
     from ..bench.measures import MEASURES, load, machine, measure
-    from ..files import try_folder
+    from ..files import writable_folder
 
     chosen = list(names or MEASURES)
     for name in chosen:
@@ -86,7 +86,7 @@ def bench(
     where = {**machine(threads), "clock": clock, "quick": quick}
     report = {"machine": where, "measures": {} if force else _earlier(out, where)}
     if out is not None:
-        try_folder(out.parent)
+        writable_folder(out.parent)
     for name in chosen:
         if name not in report["measures"]:
             new_console(stderr=True).print(f"measuring {name}", highlight=False)
@@ -129,7 +129,7 @@ def _write(out: Path | None, report: dict[str, Any]) -> None:
         text = json.dumps(report, indent=1, ensure_ascii=False)
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(out, lambda file: file.write(f"{text}\n".encode()))
+            write_atomically(out, f"{text}\n".encode())
         except OSError as error:
             raise UserError(f"cannot write {out}: {error.strerror or error}") from None
 

@@ -143,7 +143,7 @@ def search(
     )
     accuracy, best = work.best()
     text = best.as_yaml().encode()
-    write_atomically(out / "best.yaml", lambda file: file.write(text))
+    write_atomically(out / "best.yaml", text)
     if as_json:
         best_tree = best.model_dump(mode="json")
         print_json({"accuracy": accuracy, "config": best_tree, "trials": work.trial_rows()})

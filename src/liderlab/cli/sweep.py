@@ -93,7 +93,7 @@ def sweep(
     Exit code 1 if a run failed.
     """
     from ..config.yaml_values import read_yaml
-    from ..files import try_folder
+    from ..files import writable_folder
     from ..report.page.html import write_report
     from ..report.run_records import read_all
     from ..report.terminal.sweep_progress import SweepDisplay, sweep_table
@@ -116,7 +116,7 @@ def sweep(
     if dry_run:
         _list_plans(plans, as_json)
         return
-    try_folder(out)
+    writable_folder(out)
     chosen = make_engine(engine, workers, address, slurm, out)
     with SweepDisplay(new_console(stderr=True), plans) as display:
         outcomes = run_all(

@@ -212,8 +212,16 @@ class Helpers:
             time.sleep(0.02)
         connect(team, place, kind, self._store)
 
+    def lost_rank(self) -> str | None:
+        """As `gone`; waits a moment, as a process closes its connections before it ends."""
+        for _ in range(20):
+            if gone := self.gone():
+                return gone
+            time.sleep(0.1)
+        return None
+
     def gone(self) -> str | None:
-        """Who has ended, and how."""
+        """Which rank has ended, and how."""
         for rank, process in enumerate(self._processes, 1):
             if code := process.poll():
                 how = signal.Signals(-code).name if code < 0 else f"exit code {code}"

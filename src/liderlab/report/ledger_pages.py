@@ -73,7 +73,7 @@ def write_ledger(records: Sequence[LedgerRecord], folder: Path) -> list[str]:
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
-        write_atomically(folder / name, lambda file, data=data: file.write(data))  # type: ignore[misc]
+        write_atomically(folder / name, data)
     return list(files)
 
 

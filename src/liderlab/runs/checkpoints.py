@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from ..errors import UserError
-from ..files import write_atomically
+from ..files import atomic_file
 
 if TYPE_CHECKING:
     from ..types import State
@@ -139,7 +139,8 @@ class Checkpoints:
     def write(self, state: State) -> None:
         self.folder.mkdir(exist_ok=True)
         file = self.folder / f"step-{state['steps']:012d}.pt"
-        write_atomically(file, lambda opened: pack_into(opened, state))
+        with atomic_file(file) as opened:
+            pack_into(opened, state)
         kept = [whole for whole in self.files() if whole <= file][:KEPT]
         for other in set(self.files()) - set(kept):  # later ones: they could not be used
             other.unlink()

@@ -14,7 +14,7 @@ from typing import IO, Literal
 import torch
 
 from ..errors import UserError, unknown
-from ..files import write_atomically
+from ..files import atomic_file, write_errors
 from .load import TrainedNetwork, load
 
 Format = Literal["torch-export", "onnx"]
@@ -37,10 +37,8 @@ def export(run: str | Path, file: str | Path, format: Format = "torch-export") -
     write = _torch_export if format == "torch-export" else _onnx
     with torch.no_grad(), _quiet():
         save = write(network, example)
-    try:
-        write_atomically(Path(file), save)
-    except OSError as error:
-        raise UserError(f"cannot write {file}: {error.strerror}") from None
+    with write_errors(Path(file)), atomic_file(Path(file)) as opened:
+        save(opened)
     return network
 
 

@@ -19,7 +19,7 @@ from ..config.schema import BenchmarkSection, RunConfig
 from ..config.weight_names import IMAGENET
 from ..config.yaml_values import Tree
 from ..errors import UserError
-from ..files import write_atomically
+from ..files import atomic_file, write_errors
 from .build import build_network, completed
 from .folder import RunFolder
 
@@ -117,7 +117,7 @@ def check_place(out: str, path: Path, run: Path, *, replace: bool, resume: bool)
             f"{run} holds a finished run: choose another folder with --run, --resume to write its "
             "weights again, or --force to train anew"
         )
-    if folder.taken and not folder.begun and not replace:
+    if folder.occupied and not folder.begun and not replace:
         raise UserError(f"{run} exists and is not empty: choose another folder with --run")
 
 
@@ -151,11 +151,10 @@ def export_weights(run: str | Path, path: Path, *, replace: bool = False) -> dic
             f"--resume --run {run} --out NAME"
         )
     content = {"state_dict": weights, "about": json.dumps(about)}
-    try:
+    with write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, lambda file: torch.save(content, file))
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}") from None
+        with atomic_file(path) as file:
+            torch.save(content, file)
     return about
 
 

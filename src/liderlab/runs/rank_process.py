@@ -1,6 +1,6 @@
-"""One more rank of a run, started by rank 0 (`ranks.Helpers`), which tells it what to do.
+"""A process for one more rank of a run, started by rank 0 (`distributed.launch.Helpers`).
 
-It writes nothing and says nothing, unless rank 0 is not there any more to do so.
+Rank 0 sends it the job. It writes no file, and prints an error only if rank 0 cannot.
 """
 
 from __future__ import annotations
@@ -15,57 +15,75 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from typing import Any, NoReturn
 
-PATIENCE = 3.0  # seconds that a parent takes at most to be gone, when its connections are
+PATIENCE = 3.0  # seconds between the end of a parent's connections and of the parent
 
 
 def main() -> None:
     rank = int(sys.argv[1])
-    for number in (signal.SIGINT, signal.SIGTERM):  # until the run has its own way with them
+    for number in (signal.SIGINT, signal.SIGTERM):  # until training handles them
         signal.signal(number, lambda number, frame: os._exit(128 + number))
     warnings.simplefilter("ignore")
     logging.getLogger("liderlab").setLevel(logging.ERROR)
     job = json.load(sys.stdin)
-    parent = job["parent"]
-    threading.Thread(target=_watch, args=(parent, rank, job["out"]), daemon=True).start()
+    threading.Thread(target=_watch_parent, args=(job, rank), daemon=True).start()
 
-    from ..config.merging import make_config
     from ..distributed.launch import Quiet
     from ..distributed.team import RankLost
     from ..errors import RunFailed, UserError
-    from .execute import help_out
 
     try:
-        help_out(make_config(job["config"]), Path(job["out"]), rank, job["size"], job["port"])
+        _take_part(job, rank)
     except Quiet as ending:
         os._exit(int(str(ending.code)))
     except RankLost:
         deadline = time.monotonic() + PATIENCE
-        while os.getppid() == parent and time.monotonic() < deadline:
+        while os.getppid() == job["parent"] and time.monotonic() < deadline:
             time.sleep(0.05)
-        _end_if_alone(parent, rank, job["out"])
+        _end_without_parent(job, rank)
         os._exit(1)
     except (RunFailed, UserError, OSError) as error:
-        say(f"rank {rank}: {error}")
-        os._exit(1)
+        _fail(f"rank {rank}: {error}")
 
 
-def _watch(parent: int, rank: int, out: str) -> None:
-    """Nobody is left to wait for: also in the middle of a long computation."""
+def _take_part(job: dict[str, Any], rank: int) -> None:
+    """Build the run, meet the other ranks at rank 0's port, and train with them."""
+    from ..config.merging import make_config
+    from ..distributed.launch import connect, open_store, ready, settle_device
+    from ..distributed.placement import Place
+    from ..distributed.team import Team
+    from .execute import take_part
+    from .folder import RunFolder
+
+    config, size = make_config(job["config"]), job["size"]
+    place, team = Place(rank, size, rank, size), Team(rank, size)
+    device = settle_device(config.device, place)
+
+    def meet() -> None:
+        store = open_store(job["port"])
+        store.set(ready(rank), "")
+        connect(team, place, device, store)
+
+    take_part(config, RunFolder(Path(job["out"])), team, meet)
+
+
+def _watch_parent(job: dict[str, Any], rank: int) -> None:
+    """End with rank 0, also in the middle of a long computation."""
     while True:
-        _end_if_alone(parent, rank, out)
+        _end_without_parent(job, rank)
         time.sleep(0.5)
 
 
-def _end_if_alone(parent: int, rank: int, out: str) -> None:
-    if os.getppid() != parent:
-        again = shlex.join(["lider", "resume", str(out)])
-        say(f"rank 0 has ended, and rank {rank} with it; go on with: {again}")
-        os._exit(1)
+def _end_without_parent(job: dict[str, Any], rank: int) -> None:
+    if os.getppid() != job["parent"]:
+        resume = shlex.join(["lider", "resume", job["out"]])
+        _fail(f"rank 0 has ended, and rank {rank} with it; go on with: {resume}")
 
 
-def say(text: str) -> None:
+def _fail(text: str) -> NoReturn:
     os.write(2, f"lider: {' '.join(text.split())}\n".encode())
+    os._exit(1)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,6 @@ import torch
 from torch import Tensor
 
 from ..errors import RunFailed, UserError
-from ..memory.disk_rows import stored_bytes
-from ..types import State
 from .folder import RunFolder
 
 NOT_COMPARED = {"seconds", "seconds_cpu", "seconds_evaluating"}  # time is no part of the result
@@ -102,7 +100,8 @@ def _wait_for(process: subprocess.Popen[bytes], folder: RunFolder) -> None:
 
 def compare(one: RunFolder, other: RunFolder) -> list[str]:
     """What differs between two finished runs: weights, memory, targets, metrics, all of it."""
-    states = [{k: v for k, v in _state(f).items() if k not in NOT_COMPARED} for f in (one, other)]
+    states = [f.read_memory(f.state()) for f in (one, other)]
+    states = [{k: v for k, v in state.items() if k not in NOT_COMPARED} for state in states]
     results = [{k: v for k, v in f.result().items() if k not in NOT_COMPARED} for f in (one, other)]
     for result in results:
         result["config"] = {k: v for k, v in result["config"].items() if k != "checkpoint_every"}
@@ -110,16 +109,6 @@ def compare(one: RunFolder, other: RunFolder) -> list[str]:
     found = unequal(states[0], states[1], "checkpoint")
     found += [] if json.dumps(results[0]) == json.dumps(results[1]) else ["result.json"]
     return found + ([] if logs[0] == logs[1] else ["metrics.jsonl"])
-
-
-def _state(folder: RunFolder) -> State:
-    """The latest checkpoint, with the images that it refers to: where they are does not matter."""
-    state = folder.state()
-    columns = state["memory"]["data"]
-    for name, column in columns.items():
-        if isinstance(column, Mapping):
-            columns[name] = stored_bytes(folder.memory / f"{name}.rows", column)
-    return state
 
 
 def unequal(a: Any, b: Any, name: str) -> list[str]:

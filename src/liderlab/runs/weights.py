@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from torch import nn
 from ..backbones.pretrained import Weights, imagenet_file, load_weights, read_weights
 from ..config.weight_names import IMAGENET, is_file_name, kept_weights
 from ..errors import UserError
+from ..files import checksum
 from ..streams import BENCHMARKS
 from ..streams.storage.location import expanded
 from .checkpoints import MAGIC, Damaged, unpack
@@ -26,8 +26,7 @@ def load_pretrained(backbone: nn.Module, pretrained: str, name: str) -> dict[str
     """
     path = weights_file(pretrained, name)
     load_weights(backbone, weights_in(path), pretrained, name)
-    with path.open("rb") as file:
-        return {"name": pretrained, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    return {"name": pretrained, "sha256": checksum(path)}
 
 
 def weights_file(pretrained: str, backbone: str) -> Path:

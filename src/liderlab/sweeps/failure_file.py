@@ -22,7 +22,7 @@ def write_failure(folder: Path, message: str, error: BaseException | None = None
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     text = json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n"
-    write_atomically(folder / FILE, lambda file: file.write(text))
+    write_atomically(folder / FILE, text)
 
 
 def read_failure(folder: Path) -> str | None:

@@ -147,7 +147,7 @@ class Search:
             raise
         self._home = whose or uuid.uuid4().hex  # which of the study's trials are this folder's
         written = f"{self._home} {self.name}".encode()
-        write_atomically(home, lambda file: file.write(written))
+        write_atomically(home, written)
 
     def _open(self) -> None:
         """The study: the storage's, if it has one of this name."""

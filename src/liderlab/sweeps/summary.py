@@ -65,7 +65,7 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(_blank_none(rows))
-    write_atomically(path, lambda file: file.write(text.getvalue().encode()))
+    write_atomically(path, text.getvalue().encode())
 
 
 def _blank_none(rows: Sequence[Mapping[str, Any]]) -> Iterable[Row]:

@@ -149,9 +149,7 @@ def test_more_than_fits_is_refused_before(
     tmp_path: Path, inside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = zipped(tmp_path / "a.zip")
-    monkeypatch.setattr(
-        "liderlab.streams.storage.folders.shutil.disk_usage", lambda p: type("U", (), {"free": 9})
-    )
+    monkeypatch.setattr("liderlab.files.shutil.disk_usage", lambda p: type("U", (), {"free": 9}))
     with pytest.raises(UserError, match="GB are needed"):
         unpack(path, inside, silent)
     assert not list(inside.iterdir())

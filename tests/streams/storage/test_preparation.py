@@ -16,8 +16,8 @@ from types import SimpleNamespace
 import pytest
 
 from liderlab.errors import UserError
+from liderlab.files import one_builder
 from liderlab.streams.datasets.catalogue import DATA_SETS, Remote
-from liderlab.streams.storage.folders import locked
 from liderlab.streams.storage.preparation import prepare
 
 Lider = Callable[..., tuple[int, str, str]]
@@ -294,7 +294,7 @@ def test_a_lock_is_taken_by_one_at_a_time_although_it_is_removed(tmp_path: Path)
 
     def work() -> None:
         for _ in range(30):
-            with locked(tmp_path / "new", "x"):
+            with one_builder(tmp_path / "new", "x"):
                 inside[0] += 1
                 most[0] = max(most[0], inside[0])
                 time.sleep(0.001)  # let the others try

@@ -173,7 +173,7 @@ def write_records(records: Iterable[LedgerRecord], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for record in records:
         data = record.text().encode()
-        write_atomically(folder / f"{record.name}.json", lambda file, data=data: file.write(data))  # type: ignore[misc]
+        write_atomically(folder / f"{record.name}.json", data)
 
 
 def merged(old: Sequence[LedgerRecord], new: Sequence[LedgerRecord]) -> list[LedgerRecord]:

@@ -172,7 +172,7 @@ def _measured(
     found = study.measure(plan.folder, request.scale)
     text = json.dumps(found).encode()
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, lambda file: file.write(text))
+    write_atomically(path, text)
     return found
 
 

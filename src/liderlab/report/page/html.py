@@ -72,7 +72,7 @@ def write_report(
     text = render(title, blocks).encode(errors="backslashreplace")  # a folder's name may be no text
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(out, lambda file: file.write(text))
+        write_atomically(out, text)
     except OSError as error:
         raise UserError(f"cannot write {out}: {error.strerror}") from None
     return complaints

@@ -110,4 +110,4 @@ def cell(row: Row, column: TableColumn) -> str:
 
 
 def _write(path: Path, content: bytes) -> None:
-    write_atomically(path, lambda file: file.write(content))
+    write_atomically(path, content)

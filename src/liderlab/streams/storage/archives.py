@@ -14,7 +14,7 @@ import zlib
 from pathlib import Path, PureWindowsPath
 
 from ...errors import UserError
-from .folders import enough_room
+from ...files import check_free_space
 from .work_progress import Report
 
 BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError)
@@ -39,7 +39,7 @@ def unpack(archive: Path, folder: Path, report: Report) -> None:
 def _unpack_zip(archive: Path, folder: Path, report: Report) -> None:
     with zipfile.ZipFile(archive) as file:
         members = file.infolist()
-        enough_room(folder, sum(member.file_size for member in members))
+        check_free_space(folder, sum(member.file_size for member in members))
         for number, member in enumerate(members, 1):
             kind = stat.S_IFMT(member.external_attr >> 16)
             _check(archive, member.filename, kind in (0, stat.S_IFREG, stat.S_IFDIR))
@@ -55,7 +55,7 @@ def _unpack_tar(archive: Path, folder: Path, report: Report) -> None:
             target = folder / member.name
             (target if member.isdir() else target.parent).mkdir(parents=True, exist_ok=True)
             if content := file.extractfile(member):
-                enough_room(folder, member.size)
+                check_free_space(folder, member.size)
                 with content, target.open("wb") as out:
                     shutil.copyfileobj(content, out)
             report(f"unpacking {archive.name}", min(raw.tell(), packed), packed)

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.lib import format as npy
 
 from ...errors import UserError
+from ...files import check_free_space, one_builder, temporary_folder
 from ..datasets.raw_data import RawData
 from ..splitting import Images
-from .folders import enough_room, locked, unfinished
 from .location import cache_folder
 from .work_progress import ProgressLines, Report
 
@@ -64,10 +64,10 @@ def cached(
     folder = caches / f"{series}-{key}"
     if (data := _open(folder)) is not None:
         return data
-    with locked(caches, series):
+    with one_builder(caches, series):
         if (data := _open(folder)) is None:  # else another process has just made it
             raw = read(source, size)
-            with unfinished(caches, series) as work:
+            with temporary_folder(caches, series) as work:
                 _write(work, raw, name, source, report or ProgressLines())
                 shutil.rmtree(folder, ignore_errors=True)  # a damaged cache
                 os.rename(work, folder)
@@ -123,7 +123,7 @@ def _images(folder: Path, part: str) -> Images:
 
 def _write(work: Path, raw: RawData, name: str, source: Path, report: Report) -> None:
     total, done = len(raw.train.labels) + len(raw.test.labels), 0
-    enough_room(work, math.prod(raw.shape) * total)
+    check_free_space(work, math.prod(raw.shape) * total)
     statistics = _ChannelStatistics(raw.shape[0])
     for part, content in (("train", raw.train), ("test", raw.test)):
         _check_labels(name, part, content.labels, raw.names)

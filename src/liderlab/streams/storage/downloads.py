@@ -10,8 +10,8 @@ import urllib.request
 from pathlib import Path
 
 from ...errors import UserError
+from ...files import checksum, writable_folder
 from ..datasets.catalogue import Remote
-from .folders import make_folder, md5_of
 from .work_progress import Report
 
 ATTEMPTS, TIMEOUT, BLOCK = 4, 30.0, 1 << 18
@@ -25,16 +25,16 @@ def download(remote: Remote, folder: Path, report: Report, *, pause: float = 1.0
     Received bytes are kept as NAME.part, so that the next call requests only the rest. pause:
     seconds to wait before the second attempt; they grow by as much with each further one.
     """
-    target = make_folder(folder) / remote.name
+    target = writable_folder(folder) / remote.name
     part = target.with_name(f"{target.name}.part")
-    if target.is_file() and md5_of(target) == remote.md5:
+    if target.is_file() and checksum(target, "md5") == remote.md5:
         return target
     resumed = part.exists()
     _fetch(remote, part, report, pause)
-    if md5_of(part) != remote.md5 and resumed:  # the old piece may belong to another file
+    if checksum(part, "md5") != remote.md5 and resumed:  # the old piece may belong to another file
         part.unlink()
         _fetch(remote, part, report, pause)
-    if (got := md5_of(part)) != remote.md5:
+    if (got := checksum(part, "md5")) != remote.md5:
         part.unlink()
         raise UserError(
             f"{remote.url} has the checksum {got} instead of {remote.md5}: deleted the download"

@@ -12,13 +12,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...errors import UserError
+from ...files import checksum, one_builder, remove_empty, temporary_folder
 from .. import BENCHMARKS
 from ..datasets.catalogue import DataSet, Layout, data_set
 from ..splitting import SplitStream
 from .archives import unpack
 from .cache import delete_caches
 from .downloads import download
-from .folders import locked, md5_of, remove_empty, unfinished
 from .location import cache_folder, data_folder, expanded
 from .work_progress import ProgressLines, Report
 
@@ -39,7 +39,7 @@ def prepare(
     any.
     """
     data, home, report = data_set(name), data_folder(root), report or ProgressLines()
-    with locked(home, data.name):
+    with one_builder(home, data.name):
         if (found := data.find(home)) is not None:
             if checked:
                 _check_number(data, home, f"{found} is not complete", "remove it, or ")
@@ -106,7 +106,7 @@ def _import(data: DataSet, source: Path, home: Path, checked: bool, report: Repo
         raise UserError(f"{source} does not exist")
     if checked and source.is_file():
         _check_sums(data, source.parent, [source.name])
-    with unfinished(home, data.name) as work:
+    with temporary_folder(home, data.name) as work:
         if source.is_file():
             unpack(source, work, report)
         layout, found = _find(data, source, work if source.is_file() else source)
@@ -162,7 +162,7 @@ def _check_sums(data: DataSet, folder: Path, names: Iterable[str]) -> None:
     """Compare files that have a publisher's name with the publisher's checksums."""
     for name in names:
         path, expected = folder / name, data.checksums.get(name)
-        if expected and path.exists() and (got := md5_of(path)) != expected:
+        if expected and path.exists() and (got := checksum(path, "md5")) != expected:
             raise UserError(
                 f"{path} has the checksum {got} instead of the publisher's {expected}: it is "
                 "damaged or another file (--unchecked takes it as it is)"
