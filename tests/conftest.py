@@ -80,9 +80,7 @@ def make_loop(
     network = in_fast_layout(network)
     if prepare:
         prepare(network)
-    attached = [REGULARIZERS.load(name)(**given) for name, given in regularizers.items()]
-    for regularizer in attached:
-        regularizer.attach(network, torch.zeros(2, *stream.image_shape))
+    added = [REGULARIZERS.load(name)(**given) for name, given in regularizers.items()]
     policy = policy or chosen.policy
     kept = Memory(
         size if chosen.rehearsal else 0,
@@ -96,7 +94,7 @@ def make_loop(
         method=chosen,
         network=network,
         memory=kept,
-        regularizers=attached,
+        regularizers=added,
         recipe=recipe or Recipe(lr=0.1, momentum=0.5, batch_size=8, replay_size=8),
         epochs=epochs,
         generators=Generators(seed),

@@ -21,7 +21,7 @@ from liderlab.errors import UserError
 from liderlab.methods import METHODS
 from liderlab.registry import Registry
 from liderlab.regularizers import REGULARIZERS
-from liderlab.runs.build import build_network, build_regularizers, build_stream, completed
+from liderlab.runs.build import build, completed
 from liderlab.streams import BENCHMARKS
 from liderlab.training.loop import Loop
 
@@ -58,10 +58,7 @@ def tree(kind: str, name: str, options: dict[str, Any]) -> dict[str, Any]:
 
 def prepare(tree: dict[str, Any]) -> None:
     """All that is checked before a run begins."""
-    config = completed(make_config(tree))
-    stream = build_stream(config)
-    _, network = build_network(config, len(stream.names), stream.image_shape)
-    build_regularizers(config, network, stream.image_shape)
+    build(completed(make_config(tree)))
 
 
 def test_there_is_something_to_try() -> None:

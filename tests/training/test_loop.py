@@ -11,6 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from liderlab.backbones.network import Network
+from liderlab.methods import METHODS
+from liderlab.methods.er import ER
+from liderlab.registry import Entry
+from liderlab.regularizers import REGULARIZERS
 from liderlab.regularizers.base import Regularizer
 from liderlab.streams.splitting import SplitStream
 from liderlab.training.evaluation import Evaluation
@@ -260,6 +265,27 @@ def test_regularizers_are_asked_in_turn_and_hear_every_pass(build: Build) -> Non
     notes.clear()
     next(events)
     assert notes == ["a end 0", "b end 0"]
+
+
+class FrozenER(ER):
+    """Trains the last layer alone."""
+
+    def attach(self, network: Network, example: Tensor) -> None:
+        network.requires_grad_(False)
+        network.backbone.fc.requires_grad_(True)
+
+
+@pytest.mark.parametrize("regularizer", REGULARIZERS)
+def test_regularizers_meet_the_network_as_the_method_leaves_it(
+    regularizer: str, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(METHODS, "frozen-er", Entry(FrozenER, "ER on a frozen backbone"))
+    loop = build("frozen-er", {regularizer: {}}, epochs=1)
+    before = {name: p.detach().clone() for name, p in loop.network.named_parameters()}
+    terms = [event.terms for event in loop if isinstance(event, StepDone)]
+    assert all(value.isfinite() for step in terms for value in step.values())
+    moved = {n for n, p in loop.network.named_parameters() if not torch.equal(p, before[n])}
+    assert moved == {name for name in before if ".fc." in name}
 
 
 def test_without_terms_of_the_method_nothing_is_trained_or_evaluated(build: Build) -> None:

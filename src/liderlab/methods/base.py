@@ -51,9 +51,11 @@ class Method(nn.Module, ABC):
         return nn.Identity()
 
     def attach(self, network: Network, example: Tensor) -> None:
-        """Meet the network, once, before anything is trained or loaded: room for what it keeps.
+        """Meet the network, once: freeze parts of it, make buffers for what the method keeps.
 
-        example: a small input, as the network sees it.
+        The network is complete (initial or pretrained weights, on its device); regularisers attach
+        afterwards, and compilation comes last. A checkpoint is loaded only after all of that.
+        Draw no random numbers here. example: a small input (2, C, H, W), on the same device.
         """
 
     def plan(

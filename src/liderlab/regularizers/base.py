@@ -44,7 +44,12 @@ class Regularizer(nn.Module):
         asking the device each time would wait for it."""
 
     def attach(self, network: nn.Module, example: Tensor | None = None) -> None:
-        """Meet the network, once, before it is compiled or wrapped; `example`: a small input."""
+        """Meet the network, once: register hooks, make buffers for what the regulariser keeps.
+
+        The method has attached before, so that parameters which it froze are known; compilation
+        comes afterwards. A checkpoint is loaded only after all of that. Draw no random numbers
+        here. example: a small input (2, C, H, W), on the network's device.
+        """
 
     def adapt(self, recipe: Recipe, task: Task) -> Recipe:
         """Change how a task is optimised."""

@@ -29,7 +29,6 @@ from ..methods import METHODS
 from ..methods.base import Method
 from ..registry import Entry
 from ..regularizers import REGULARIZERS
-from ..regularizers.base import Regularizer
 from ..streams import BENCHMARKS
 from ..streams.splitting import SplitStream, on_device, shuffled_order
 from ..streams.subsets import hold_out, limit_per_class
@@ -121,8 +120,9 @@ def build(config: RunConfig, folder: Path | None = None, team: Team | None = Non
             folder=folder,
             device=device if config.memory.device is None else find_device(config.memory.device),
         )
-    with memory_for(" and ".join(config.regularizers)):
-        regularizers = build_regularizers(config, network, stream.image_shape)
+    regularizers = [
+        _make(REGULARIZERS.load(name), options) for name, options in config.regularizers.items()
+    ]
     training = config.training
     recipe = Recipe(
         lr=training.lr,
@@ -132,7 +132,8 @@ def build(config: RunConfig, folder: Path | None = None, team: Team | None = Non
         replay_size=training.replay_size or training.batch_size,
         schedule=MultiStep(tuple(training.milestones), training.gamma),
     )
-    loop = Loop(
+    make_loop = partial(
+        Loop,
         stream=stream,
         method=method,
         network=network,
@@ -149,6 +150,8 @@ def build(config: RunConfig, folder: Path | None = None, team: Team | None = Non
         compile=config.compile,
         team=team,
     )
+    with memory_for(" and ".join([config.method.name, *config.regularizers])):
+        loop = _or_user_error(make_loop)
     _check_tasks(stream)
     loop.planned_steps()  # what cannot be planned is refused now, before anything is written
     return Run(config, stream, loop, origin_of(stream, weights))
@@ -201,18 +204,6 @@ def build_network(
         backbone = _or_user_error(partial(as_backbone, backbone))
         network = Network(backbone, method.readout(classes))
     return method, in_fast_layout(network)
-
-
-def build_regularizers(
-    config: RunConfig, network: Network, image_shape: tuple[int, int, int]
-) -> list[Regularizer]:
-    example = torch.zeros(2, *image_shape, device=next(network.parameters()).device)
-    regularizers: list[Regularizer] = []
-    for name, options in config.regularizers.items():
-        regularizer: Regularizer = _make(REGULARIZERS.load(name), options)
-        _or_user_error(partial(regularizer.attach, network, example))
-        regularizers.append(regularizer.to(example.device))
-    return regularizers
 
 
 def build_poison(config: RunConfig, stream: SplitStream) -> Poison | None:

@@ -12,6 +12,11 @@
         method.end_task(); regularizer.end_task()
         evaluation.after_task()
 
+Before that, the network is met in one order: it comes complete (weights loaded, on its device);
+`method.attach`, then each `regularizer.attach`, in the order of the configuration; then it is
+compiled. So a regulariser sees what the method froze or replaced, and hooks are in place before
+compilation.
+
 Several ranks (`team`) run this loop together: each trains on its part of every batch, the learner
 adds their gradients up, and whatever changes the memory is done by all of them alike.
 
@@ -112,7 +117,11 @@ class Loop:
         self._evaluate, self._on_nonfinite = evaluate, on_nonfinite
         self._recipe, self._epochs, self._offer = recipe, epochs, offer
         self._device = next(network.parameters()).device
-        method.attach(network, torch.zeros(2, *stream.image_shape, device=self._device))
+        example = torch.zeros(2, *stream.image_shape, device=self._device)
+        method.attach(network, example)
+        for regularizer in self.regularizers:
+            regularizer.attach(network, example)
+            regularizer.to(self._device)
         self._initial = {name: value.clone() for name, value in network.state_dict().items()}
         self._passes = Passes(network, precision, compile)  # behind all hooks
         self._learner = Learner(
