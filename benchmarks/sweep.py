@@ -19,7 +19,7 @@ from pathlib import Path
 from liderlab.config.merging import make_config
 from liderlab.runs.folder import RunFolder
 from liderlab.runs.planned_run import PlannedRun
-from liderlab.sweeps.engine_choice import make_engine
+from liderlab.sweeps.engine import make_engine
 from liderlab.sweeps.scheduler import run_all
 
 

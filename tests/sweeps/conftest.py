@@ -46,7 +46,7 @@ class Here:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands run in this process what they would start others for."""
-    monkeypatch.setattr("liderlab.sweeps.engine_choice.make_engine", lambda *arguments: Here())
+    monkeypatch.setattr("liderlab.sweeps.engine.make_engine", lambda *arguments: Here())
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from liderlab.sweeps.failure_file import FILE
 from liderlab.sweeps.local_engine import LocalEngine
 from liderlab.sweeps.scheduler import Scheduler, run_all
 from liderlab.sweeps.summary import group_rows, run_rows
-from liderlab.sweeps.sweep import read_sweep
+from liderlab.sweeps.sweep_file import read_sweep
 
 LONG = {"training": {"epochs": 60}, "checkpoint_every": 20}
 

@@ -109,8 +109,8 @@ def search(
     from ..config.merging import make_config
     from ..config.yaml_values import read_yaml
     from ..files import write_atomically
-    from ..sweeps.engine_choice import check_engine, default_workers, make_engine, threads_each
-    from ..sweeps.search import Search
+    from ..sweeps.engine import check_engine, default_workers, make_engine, threads_each
+    from ..sweeps.hyperparameter_search import Search
     from ..sweeps.search_space import paper_space, read_space
 
     check_engine(engine, workers, address, slurm)
@@ -120,7 +120,7 @@ def search(
     layers: list[dict[str, Any]] = [read_yaml(config)] if config else []
     base = make_config(*layers, given(preset=preset, scale=scale), assigned(set_))
     chosen = paper_space(base) if space == "paper" else read_space(read_yaml(Path(space)))
-    workers = workers or (default_workers([base.device]) if engine == "local" else 1)
+    workers = workers or (default_workers(base.device) if engine == "local" else 1)
     console = new_console(stderr=True)
     work = Search(
         base,

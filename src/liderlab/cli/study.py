@@ -101,7 +101,7 @@ def study(
         )
     device, workers = device or "cpu", workers or 1
     if workers > 1 and threads is None:
-        from ..sweeps.engine_choice import threads_each
+        from ..sweeps.engine import threads_each
 
         threads = threads_each("local", workers)
     request = Request(scale, seeds, benchmark, device, threads)

@@ -97,10 +97,10 @@ def sweep(
     from ..report.page.html import write_report
     from ..report.run_records import read_all
     from ..report.terminal.sweep_progress import SweepDisplay, sweep_table
-    from ..sweeps.engine_choice import check_engine, default_workers, make_engine, threads_each
+    from ..sweeps.engine import check_engine, default_workers, make_engine, threads_each
     from ..sweeps.scheduler import run_all
     from ..sweeps.summary import group_rows, run_rows, write_csv
-    from ..sweeps.sweep import check_points, read_sweep
+    from ..sweeps.sweep_file import check_runs, read_sweep
 
     check_engine(engine, workers, address, slurm)
     tree = read_yaml(file)
@@ -109,10 +109,10 @@ def sweep(
     base = tree.get("base")
     device = base.get("device") if isinstance(base, dict) else None
     if engine == "local":
-        workers = workers or default_workers([str(device)])
-    points = read_sweep(tree, out, threads_each(engine, workers or 1))
-    check_points(points, None if engine == "local" else "cpu")
-    plans = [point.plan for point in points]
+        workers = workers or default_workers(device)
+    runs = read_sweep(tree, out, threads_each(engine, workers or 1))
+    check_runs(runs, None if engine == "local" else "cpu")
+    plans = [run.plan for run in runs]
     if dry_run:
         _list_plans(plans, as_json)
         return
@@ -126,8 +126,8 @@ def sweep(
             watch=display,
             go_on=this_command(),
         )
-    rows = run_rows(points, outcomes)
-    groups = group_rows(points, rows)
+    rows = run_rows(runs, outcomes)
+    groups = group_rows(runs, rows)
     write_csv(out / "runs.csv", rows)
     write_csv(out / "summary.csv", groups)
     wrote = [out / "summary.csv", out / "runs.csv"]

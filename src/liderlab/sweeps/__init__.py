@@ -1,9 +1,9 @@
-"""Many runs: sweeps and searches, on one machine or many.
+"""Many runs: sweeps and hyperparameter searches, on one machine or many.
 
-    plans ──▶ Scheduler ──▶ Engine: local processes, Ray, or Slurm ──▶ worker.execute(job)
-                  ▲                                                          │
-                  └──────── what happened is in each run's folder ◀──────────┘
+    planned runs ──▶ Scheduler ──▶ Engine: local processes, Ray or Slurm ──▶ worker.execute(job)
+                         ▲                                                        │
+                         └─────────── results and errors in the run folders ◀─────┘
 
-An engine starts runs and tells which have ended; everything else (what to start, what to start
-again, what to skip) is the scheduler's, and the same for all engines.
+An engine starts runs and tells which have ended. The scheduler decides what to start, what to start
+again and what to skip, by the same rules on every engine.
 """

@@ -1,4 +1,4 @@
-"""error.json in a run's folder: why it failed. A run that ends well has none."""
+"""error.json in a run folder: why the run failed. A run that has not failed has no such file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FILE = "error.json"
 
 
 def write_failure(folder: Path, message: str, error: BaseException | None = None) -> None:
-    """Keep what went wrong; with an exception also its kind and where it came from."""
+    """Write the message and, with an exception, its class and traceback."""
     folder.mkdir(parents=True, exist_ok=True)
     content = {
         "error": " ".join(message.split()),
@@ -32,7 +32,7 @@ def read_failure(folder: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (ValueError, TypeError, KeyError):
-        return f"it failed, and {folder / FILE} is damaged"
+        return f"the run failed, and {folder / FILE} is damaged"
 
 
 def clear_failure(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Packages that only some people need."""
+"""Packages that come with an extra."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from ..errors import UserError
 
 
-def require(package: str, extra: str, purpose: str) -> Any:
-    """The package, or the command that installs it.
+def require(package: str, extra: str, feature: str) -> Any:
+    """Import the package, or say how to install it.
 
     >>> require("json", "none", "--anything").__name__
     'json'
@@ -18,5 +18,5 @@ def require(package: str, extra: str, purpose: str) -> Any:
         return import_module(package)
     except ImportError:
         raise UserError(
-            f"{purpose} needs the package {package}: pip install 'liderlab[{extra}]'"
+            f"{feature} needs the package {package}: pip install 'liderlab[{extra}]'"
         ) from None

@@ -1,7 +1,7 @@
-"""Runs as Ray tasks, on whatever nodes a Ray cluster has. The run folders must be shared by all.
+"""Runs as Ray tasks, on the nodes of a Ray cluster. All nodes must share the run folders.
 
-Ray is left to place the runs; when a node is gone, the scheduler has its runs started again, and
-they go on from their checkpoints elsewhere.
+Ray places the runs. When a node is lost, the scheduler starts its runs again, and they resume from
+their checkpoints on another node.
 """
 
 from __future__ import annotations
@@ -15,25 +15,24 @@ from ..errors import UserError
 from ..runs.planned_run import PlannedRun
 from .engine import Ended
 from .optional_packages import require
-from .worker import Ending, Job, execute
+from .worker import Job, execute
 
 
 class RayEngine:
-    """address: of the cluster ("auto": the one of this machine); None: a new one, here.
+    """address: of the cluster ("auto": the one of this machine); None: start a new one here.
 
-    workers: at most so many runs at a time; None: as many as the nodes have room for. A run asks
-    for as many CPUs as it has threads, and for a GPU if its device is `cuda`.
+    workers: most runs at a time; None: as many as the nodes have room for. A run asks for as many
+    CPUs as it has threads, and for a GPU if its device is `cuda`.
     """
 
     def __init__(self, workers: int | None = None, address: str | None = None) -> None:
         self._ray = require("ray", "ray", "--engine ray")
         self._workers = workers
         self._running: dict[Any, PlannedRun] = {}
-        self._cancelled: set[str] = set()
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         try:
             self._ray.init(
-                address or "local",  # without a word Ray would join whatever it finds traces of
+                address or "local",  # without an address Ray would join any cluster that it finds
                 include_dashboard=None if address else False,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
@@ -41,8 +40,7 @@ class RayEngine:
         except (ConnectionError, ValueError, RuntimeError) as error:
             text = " ".join(str(error).split())
             raise UserError(f"cannot reach a Ray cluster at {address}: {text}") from None
-        # a retry by Ray would know nothing of our rules: the scheduler decides
-        self._remote = self._ray.remote(max_retries=0)(execute)
+        self._remote = self._ray.remote(max_retries=0)(execute)  # the scheduler decides on retries
 
     def start(self, waiting: Sequence[PlannedRun]) -> list[PlannedRun]:
         room = len(waiting) if self._workers is None else self._workers - len(self._running)
@@ -58,12 +56,11 @@ class RayEngine:
 
     def ended(self, seconds: float) -> list[Ended]:
         ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=seconds)
-        return [self._end(reference) for reference in ready]
+        return [self._remove(reference) for reference in ready]
 
     def cancel(self, plan: PlannedRun) -> None:
         for reference, running in self._running.items():
             if running.name == plan.name:
-                self._cancelled.add(plan.name)
                 self._ray.cancel(reference, force=False)
 
     def close(self) -> None:
@@ -71,12 +68,9 @@ class RayEngine:
             self._ray.cancel(reference, force=True)
         self._ray.shutdown()
 
-    def _end(self, reference: Any) -> Ended:
+    def _remove(self, reference: Any) -> Ended:
         plan = self._running.pop(reference)
         try:
-            ending: Ending = self._ray.get(reference)
-            return Ended(plan, ending)
+            return Ended(plan, self._ray.get(reference))
         except self._ray.exceptions.RayError as error:
-            if plan.name in self._cancelled:
-                return Ended(plan, "stopped")
             return Ended(plan, None, str(error).strip().splitlines()[0])

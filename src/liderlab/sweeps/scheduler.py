@@ -1,9 +1,9 @@
-"""Which run is next, which is started again, and what became of each: the same on any engine."""
+"""Which run starts next, which starts again, and how each one ended: the same on every engine."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -17,16 +17,16 @@ from .failure_file import clear_failure, read_failure, write_failure
 
 State = Literal["waiting", "running", "done", "failed", "stopped"]
 Watch = Callable[[Mapping[str, State]], None]
-"""Is told the state of every plan by name, several times a second."""
+"""Called several times a second with the state of every run by name."""
 
 POLL = 0.2  # seconds
-DEATHS = 3  # a worker that dies is no fault of the run's, unless it happens again and again
-BUSY = 3.0  # seconds until we look again at a run that another process has taken
+DEATHS = 3  # a worker may die through no fault of its run, but hardly so often
+BUSY = 3.0  # seconds until a run that another process holds is tried again
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a plan; its result, or its error, is in its folder."""
+    """How a run ended; its result or error is in its folder."""
 
     plan: PlannedRun
     state: State
@@ -37,16 +37,17 @@ class Scheduler:
     """Keeps an engine busy.
 
     A run that raised an error has failed. A worker that died (killed, out of memory, its machine
-    gone) is replaced: the run goes on from its last checkpoint, until it has died three times.
+    lost) is replaced, and the run resumes from its last checkpoint; after the third death the run
+    has failed.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._waiting: deque[PlannedRun] = deque()
-        self._busy: list[tuple[float, PlannedRun]] = []
+        self._waiting: list[PlannedRun] = []
+        self._not_before: dict[str, float] = {}
         self._running: dict[str, PlannedRun] = {}
         self._deaths: Counter[str] = Counter()
-        self._stopping = False
+        self._cancelled: set[str] = set()
 
     def add(self, plan: PlannedRun) -> None:
         self._waiting.append(plan)
@@ -57,48 +58,48 @@ class Scheduler:
 
     @property
     def unfinished(self) -> int:
-        """How many plans are waiting or running."""
-        return len(self._waiting) + len(self._busy) + len(self._running)
+        """How many runs are waiting or running."""
+        return len(self._waiting) + len(self._running)
 
     def tick(self) -> list[Outcome]:
-        """Start what there is room for, and see what has ended."""
+        """Start as many runs as there is room for, and return those that have ended."""
         now = time.monotonic()
-        self._waiting.extend(plan for due, plan in self._busy if due <= now)
-        self._busy = [(due, plan) for due, plan in self._busy if due > now]
-        if self._waiting:
-            for plan in self._engine.start(tuple(self._waiting)):
-                self._waiting.remove(plan)
-                self._running[plan.name] = plan
+        ready = [plan for plan in self._waiting if self._not_before.get(plan.name, now) <= now]
+        if ready:
+            self._running |= {plan.name: plan for plan in self._engine.start(ready)}
+            self._waiting = [plan for plan in self._waiting if plan.name not in self._running]
         outcomes = [self._judge(end) for end in self._engine.ended(POLL)]
         return [outcome for outcome in outcomes if outcome]
 
     def cancel(self, plan: PlannedRun) -> None:
         """Let one run save and stop."""
-        self._engine.cancel(plan)
-
-    def stop(self) -> None:
-        """Start nothing more; let all runs save and stop."""
-        self._stopping = True
-        self._waiting.clear()
-        self._busy.clear()
-        for plan in self.running:
+        if plan.name not in self._cancelled:  # a second signal would kill a run that is saving
+            self._cancelled.add(plan.name)
             self._engine.cancel(plan)
 
+    def stop(self) -> None:
+        """Start no more runs, and let the running ones save and stop."""
+        self._waiting.clear()
+        for plan in self.running:
+            self.cancel(plan)
+
     def _judge(self, end: Ended) -> Outcome | None:
+        """The outcome of a run whose worker has ended; None if the run is to be started again."""
         plan = self._running.pop(end.plan.name)
-        if RunFolder(plan.folder).finished:  # whatever happened to the worker after that
+        if RunFolder(plan.folder).finished:  # even if the worker died afterwards
             clear_failure(plan.folder)
             return Outcome(plan, "done")
         if end.ending == "failed":
             return Outcome(plan, "failed", read_failure(plan.folder))
-        if self._stopping or end.ending == "stopped":
+        if end.ending == "stopped" or plan.name in self._cancelled:
             return Outcome(plan, "stopped")
         if end.ending == "busy":
-            self._busy.append((time.monotonic() + BUSY, plan))
+            self._not_before[plan.name] = time.monotonic() + BUSY
+            self._waiting.append(plan)
             return None
         self._deaths[plan.name] += 1
         if self._deaths[plan.name] < DEATHS:
-            self._waiting.appendleft(plan)
+            self._waiting.insert(0, plan)
             return None
         message = f"its worker died {DEATHS} times: {end.why}"
         write_failure(plan.folder, message)
@@ -114,61 +115,41 @@ def run_all(
     watch: Watch | None = None,
     go_on: str = "the same call",
 ) -> list[Outcome]:
-    """Run all plans, `workers` at a time; skip what has finished, go on with what was begun.
+    """Execute all runs, `workers` at a time: skip finished ones, resume those that were begun.
 
-    Runs that failed earlier stay failed unless `retry_failed`. engine: local processes by default,
-    closed at the end. go_on: the command that takes it up again after Ctrl-C, for the message.
-    Scripts that call this need `if __name__ == "__main__":`, as for any use of processes.
+    Runs that failed earlier stay failed unless `retry_failed`. engine: local processes by default;
+    closed at the end. go_on: the command that resumes after Ctrl-C, for the message. Scripts that
+    call this need `if __name__ == "__main__":`, like all that start processes.
     """
     from .local_engine import LocalEngine
 
     engine = engine or LocalEngine(workers)
     scheduler = Scheduler(engine)
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     for plan in plans:
         if RunFolder(plan.folder).intact:
-            found[plan.name] = Outcome(plan, "done")
+            outcomes[plan.name] = Outcome(plan, "done")
         elif (error := read_failure(plan.folder)) is not None and not retry_failed:
-            found[plan.name] = Outcome(plan, "failed", error)
+            outcomes[plan.name] = Outcome(plan, "failed", error)
         else:
             scheduler.add(plan)
+
+    def show() -> None:
+        if watch:
+            states: dict[str, State] = {plan.name: "waiting" for plan in plans}
+            states |= {plan.name: "running" for plan in scheduler.running}
+            watch(states | {name: outcome.state for name, outcome in outcomes.items()})
+
     try:
         with stop_requests() as request:
-            _drive(scheduler, plans, found, lambda: request.signal is not None, watch)
+            show()
+            while scheduler.unfinished:
+                if request.signal is not None:
+                    scheduler.stop()
+                outcomes |= {outcome.plan.name: outcome for outcome in scheduler.tick()}
+                show()
     finally:
         engine.close()
     if request.signal is not None:
         raise Stopped(request.signal, "", go_on)
-    return [found[plan.name] for plan in plans]
-
-
-def _drive(
-    scheduler: Scheduler,
-    plans: Sequence[PlannedRun],
-    found: dict[str, Outcome],
-    asked_to_stop: Callable[[], bool],
-    watch: Watch | None,
-) -> None:
-    stopping = False
-    while scheduler.unfinished:
-        if asked_to_stop() and not stopping:
-            stopping = True
-            scheduler.stop()
-        for outcome in scheduler.tick():
-            found[outcome.plan.name] = outcome
-        if watch:
-            watch(states(plans, found, scheduler))
-    if watch:
-        watch(states(plans, found, scheduler))
-
-
-def states(
-    plans: Sequence[PlannedRun], found: Mapping[str, Outcome], scheduler: Scheduler
-) -> dict[str, State]:
-    running = {plan.name for plan in scheduler.running}
-    return {
-        plan.name: found[plan.name].state
-        if plan.name in found
-        else ("running" if plan.name in running else "waiting")
-        for plan in plans
-    }
+    return [outcomes[plan.name] for plan in plans]

@@ -1,4 +1,4 @@
-"""What happens in a worker, whatever engine started it: one run, to whatever end."""
+"""The work of a worker, on any engine: execute one run and report how it ended."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ..runs.planned_run import PlannedRun
 from .failure_file import clear_failure, write_failure
 
 Ending = Literal["done", "failed", "stopped", "busy"]
-"""busy: another process has the folder, and will see to it."""
+"""busy: another process holds the run folder and executes the run."""
 
-PASSED_ON = ("LIDER_DATA",)
+ENVIRONMENT = ("LIDER_DATA",)  # variables that workers inherit, also on other machines
 
 
 @dataclass(frozen=True)
 class Job:
-    """A plan in plain values, that any process on any machine can take up."""
+    """A planned run in plain values, which any process on any machine can execute."""
 
     config: dict[str, Any]
     folder: str
-    directory: str = field(default_factory=os.getcwd)  # relative names in a configuration hold here
+    directory: str = field(default_factory=os.getcwd)  # of relative paths in the configuration
     environment: dict[str, str] = field(
-        default_factory=lambda: {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        default_factory=lambda: {k: os.environ[k] for k in ENVIRONMENT if k in os.environ}
     )
 
     @classmethod
@@ -38,7 +38,7 @@ class Job:
 
 
 def execute(job: Job) -> Ending:
-    """Begin the run, or go on with it; an error stays in its folder."""
+    """Begin or resume the run. An error goes into its folder."""
     folder = Path(job.folder)
     os.environ.update(job.environment)
     if os.path.isdir(job.directory):

@@ -22,9 +22,9 @@ import yaml
 from liderlab.config.merging import make_config
 from liderlab.errors import UserError
 from liderlab.runs.folder import RunFolder
+from liderlab.sweeps.hyperparameter_search import Search
 from liderlab.sweeps.local_engine import LocalEngine
-from liderlab.sweeps.search import Search
-from liderlab.sweeps.search_space import Choice, Range, grid_size, paper_space, read_space
+from liderlab.sweeps.search_space import ValueList, ValueRange, grid_size, paper_space, read_space
 
 optuna = pytest.importorskip("optuna", reason="needs Optuna: pip install 'liderlab[search]'")
 TINY = {
@@ -87,15 +87,15 @@ def test_a_hopeless_trial_is_pruned_and_never_the_best(tmp_path: Path) -> None:
     base = make_config(TINY, {"training": {"epochs": 8}, "threads": 1})
     said: list[str] = []
 
-    def search(trials: int, **space: Choice) -> Search:
+    def search(trials: int, **space: ValueList) -> Search:
         spaces = {name.replace("_", "."): choice for name, choice in space.items()}
         options = {"validation": 0.25, "prune_after": 2}
         found = Search(base, spaces, tmp_path / "s", trials, **options)
         found.run(LocalEngine(1), 1, said.append)
         return found
 
-    search(2, memory_size=Choice((24, 25)))
-    best = search(3, training_lr=Choice((1e-9,))).best()
+    search(2, memory_size=ValueList((24, 25)))
+    best = search(3, training_lr=ValueList((1e-9,))).best()
     assert ["pruned" in line for line in said] == [False, False, True]
     assert "training.lr 1e-09: pruned after task" in said[2]
     assert best[1].training.lr == 0.1
@@ -208,7 +208,7 @@ def test_the_papers_space() -> None:
     [
         ({}, "empty"),
         ({"training.lr": 0.1}, "list of values"),
-        ({"training.lr": [0.1, 0.1]}, "twice"),
+        ({"training.lr": [0.1, 0.1]}, "listed twice"),
         ({"training.milestones": [[1], [2]]}, "plain values"),
         ({"training.lr": {"low": 1, "high": 0}}, "low < high"),
         ({"training.lr": {"low": 0, "high": 1, "log": True}}, "above 0"),
@@ -225,7 +225,7 @@ def test_a_bad_space_is_refused(tree: dict, says: str) -> None:
 
 def test_a_grid_of_ranges_is_refused() -> None:
     with pytest.raises(UserError, match="not a range"):
-        grid_size({"training.lr": Range(0.1, 1.0)})
+        grid_size({"training.lr": ValueRange(0.1, 1.0)})
 
 
 @pytest.mark.parametrize("url", ["nonsense", "postgresql://me:secret@127.0.0.1:1/none"])
@@ -242,7 +242,7 @@ def test_an_unusable_storage_is_one_sentence(lider, write, tmp_path: Path, url: 
 
 def test_a_damaged_home_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "home").write_bytes(b"\xff\xfe search")
-    search = Search(make_config(TINY), {"training.lr": Choice((0.1, 0.2))}, tmp_path, 1)
+    search = Search(make_config(TINY), {"training.lr": ValueList((0.1, 0.2))}, tmp_path, 1)
     with pytest.raises(UserError, match="home is damaged: choose another --out"):
         search.run(LocalEngine(1), 1, print)
 

@@ -10,7 +10,7 @@ import pytest
 
 from liderlab.errors import UserError
 from liderlab.runs.folder import RunFolder
-from liderlab.sweeps.sweep import check_points, read_sweep
+from liderlab.sweeps.sweep_file import check_runs, read_sweep
 
 BASE = {"benchmark": "synthetic", "training": {"epochs": 1}}
 
@@ -77,7 +77,7 @@ def test_letters_of_any_language_are_kept_within_a_folder_name(tmp_path: Path) -
         ({"seeds": [1.5]}, "seeds"),
         ({"seeds": 10**30}, "at most 100,000 runs"),
         ({"grid": {name: [*range(400)] for name in ("seed", "memory.size")}}, "at most 100,000"),
-        ({"points": [{"name": "a b"}, {"name": "a/b"}]}, "would be called the same: a-b"),
+        ({"points": [{"name": "a b"}, {"name": "a/b"}]}, "have the same name: a-b"),
         ({"grid": {"seed": [3, 4]}, "seeds": 1}, "seed cannot be varied"),
         ({"points": [{"seed": 3}, {"seed": 4}], "seeds": [0]}, "seed cannot be varied"),
         ({"base": []}, "base must hold fields"),
@@ -92,7 +92,7 @@ def test_mistakes_are_named(tmp_path: Path, tree: dict, says: str) -> None:
 def test_what_cannot_be_built_is_found_before_the_first_run(lider, write, tmp_path: Path) -> None:
     file = write("s.yaml", {"base": BASE, "grid": {"benchmark.tasks": [3, 7]}})
     with pytest.raises(UserError, match=r"benchmark.tasks=7,seed=0: 6 classes"):
-        check_points(read_sweep({"base": BASE, "grid": {"benchmark.tasks": [3, 7]}}, tmp_path, 1))
+        check_runs(read_sweep({"base": BASE, "grid": {"benchmark.tasks": [3, 7]}}, tmp_path, 1))
     code, out, err = lider("sweep", file, "--out", "x")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert not (tmp_path / "x").exists()
