@@ -14,7 +14,7 @@ from torch import nn
 
 from liderlab.analysis import throughput
 from liderlab.backbones.resnet import resnet18
-from liderlab.bench.transformer_step import STAGES, Tokens, replay_step
+from liderlab.bench.transformer_workload import STAGES, SmallViT, replay_step
 
 IMAGES = torch.randn(32, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 LABELS = torch.arange(32) % 4
@@ -44,7 +44,7 @@ def main() -> None:
     plain: dict[int, float] = {}
     for name, options in chosen.items():
         cells = []
-        for column, model in enumerate((resnet18(10, (3, 32, 32), width=16), Tokens(side=32))):
+        for column, model in enumerate((resnet18(10, (3, 32, 32), width=16), SmallViT(side=32))):
             seconds = seconds_per_step(model, options)
             plain.setdefault(column, seconds)
             cells.append(f"{1000 * seconds:.0f} ms ({seconds / plain[column]:.1f}x)")

@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 
 from inside import StepTime, time_steps
 from liderlab.bench.measures import machine
-from liderlab.bench.timed_steps import prepared, product_step
+from liderlab.bench.workloads import loop_step, prepared_run
 
 STEPS = 9
 STAGES = ["stem", "layer1", "layer2", "layer3", "layer4"]
@@ -44,7 +44,7 @@ def measure(what: str, value: int) -> dict[str, list[StepTime]]:
     stages = STAGES[: value if what == "stages" else len(STAGES)]
     return {
         form: time_steps(
-            product_step(prepared(**size, lider={"estimator": form, "stages": stages})), STEPS
+            loop_step(prepared_run(**size, lider={"estimator": form, "stages": stages})), STEPS
         )
         for form in FORMS
     }

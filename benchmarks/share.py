@@ -8,7 +8,7 @@ from statistics import median, quantiles
 
 from inside import time_steps
 from liderlab.bench.measures import machine
-from liderlab.bench.timed_steps import prepared, product_step
+from liderlab.bench.workloads import loop_step, prepared_run
 
 STEPS = {("resnet18", 64, 32): 9, ("resnet18", 16, 32): 41, ("efficientnet-b2", 32, 84): 9}
 
@@ -19,7 +19,7 @@ def main() -> None:
     print(machine(parser.parse_args().threads))
     for size, steps in STEPS.items():
         for estimator in ("spatial", "batch"):
-            step = product_step(prepared(*size, lider={"estimator": estimator}))
+            step = loop_step(prepared_run(*size, lider={"estimator": estimator}))
             shares = [found.share for found in time_steps(step, steps)]
             low, _, high = quantiles(shares, n=4, method="inclusive")
             name = f"{size[0]}, width {size[1]}, {size[2]}x{size[2]}, {estimator}"

@@ -1,41 +1,41 @@
-"""What is claimed, and what is reported of it."""
+"""The measures of `lider bench` and the limits of their ratios."""
 
 import pytest
 
-from liderlab.bench.measures import MEASURES, Claim, machine, measure
+from liderlab.bench.measures import MEASURES, RatioLimit, machine, measure
 from liderlab.errors import UserError
 
 
 @pytest.mark.parametrize(
-    ("claim", "ratio", "met"),
+    ("limit", "ratio", "met"),
     [
-        (Claim("a", "b", most=1.05), 1.05, True),
-        (Claim("a", "b", most=1.05), 1.06, False),
-        (Claim("a", "b", least=1.8), 1.7, False),
-        (Claim("a", "b", least=1.8), 2.0, True),
-        (Claim("a", "b"), 9.0, None),
+        (RatioLimit("a", "b", most=1.05), 1.05, True),
+        (RatioLimit("a", "b", most=1.05), 1.06, False),
+        (RatioLimit("a", "b", least=1.8), 1.7, False),
+        (RatioLimit("a", "b", least=1.8), 2.0, True),
+        (RatioLimit("a", "b"), 9.0, None),
     ],
 )
-def test_claims(claim, ratio, met) -> None:
-    assert claim.met(ratio) is met
+def test_limits(limit, ratio, met) -> None:
+    assert limit.met(ratio) is met
 
 
 @pytest.mark.parametrize("name", ["resnet18-64", "curvature", "herding"])
-def test_a_measure_reports_all_that_it_claims(name) -> None:
+def test_a_measure_reports_every_ratio(name) -> None:
     found = measure(name, quick=True)
-    claims = MEASURES[name].claims
+    limits = MEASURES[name].limits
     assert [(row["above"], row["below"]) for row in found["ratios"]] == [
-        (claim.above, claim.below) for claim in claims
+        (limit.above, limit.below) for limit in limits
     ]
     for row in found["ratios"]:
         assert row["low"] <= row["value"] <= row["high"]
-        assert row["met"] is None  # a quick look proves nothing
+        assert row["met"] is None  # quick times prove nothing
         assert found["milliseconds"][row["above"]] > 0
 
 
-def test_every_claim_is_about_contestants_of_its_race() -> None:
+def test_every_limit_is_about_actions_of_its_measure() -> None:
     for chosen in MEASURES.values():
-        names = {side for claim in chosen.claims for side in (claim.above, claim.below)}
+        names = {side for limit in chosen.limits for side in (limit.above, limit.below)}
         assert names
         if "er-ace" in chosen.summary:
             assert names <= {"without", "spatial", "batch", "jacobian", "fresh", "bare"}

@@ -1,4 +1,4 @@
-"""What `lider bench` measures, and how good it has to be."""
+"""The measures of `lider bench`: what is timed, and the limits of the ratios."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ import torch
 
 from ..errors import unknown
 from ..runs.provenance import versions
-from . import timed_steps, transformer_step
-from .alternation import Clock, Ratio, race
-from .timed_steps import Action
+from . import transformer_workload, workloads
+from .interleaved_timing import Action, Clock, Ratio, time_in_turns
 
 
 @dataclass(frozen=True)
-class Claim:
-    """above/below is at most, or at least, a limit; None: only reported."""
+class RatioLimit:
+    """The time of `above` over that of `below` is at most, or at least, a limit.
+
+    Without a limit the ratio is only reported.
+    """
 
     above: str
     below: str
@@ -27,135 +29,124 @@ class Claim:
     least: float | None = None
 
     def met(self, ratio: float) -> bool | None:
-        if self.most is None and self.least is None:
-            return None
-        return (self.most is None or ratio <= self.most) and (
-            self.least is None or ratio >= self.least
-        )
+        if self.most is not None:
+            return ratio <= self.most
+        return None if self.least is None else ratio >= self.least
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Contestants of one race and what is claimed of them.
+    """Actions that are timed together, made by `make(quick)`, and the limits of their ratios.
 
-    Of the steps: `without` LiDER, with its `spatial`, `batch` or `jacobian` form, with
-    `--lider-draw fresh`, and the `bare` loop of forward and backward passes and SGD. Of the
-    curvature: the Fisher diagonal `row by row` and as `oewc` takes it, `olap`'s factors, one
-    `forward+backward` pass.
+    Steps: `without` LiDER, with its `spatial`, `batch` or `jacobian` form, with its draw `fresh`,
+    and the `bare` forward and backward passes and SGD. Curvature: the Fisher diagonal `row by row`
+    and as `oewc` computes it, `olap`'s factors, one `forward+backward` pass.
     """
 
     summary: str
     make: Callable[[bool], dict[str, Action]]
-    claims: Sequence[Claim]
+    limits: Sequence[RatioLimit]
     rounds: int = 11
+
+
+LIDER: dict[str, dict[str, Any] | None] = {
+    "without": None,
+    "bare": None,
+    "spatial": {},
+    "batch": {"estimator": "batch"},
+    "fresh": {"draw": "fresh"},
+    "jacobian": {"estimator": "jacobian"},
+}
 
 
 def _steps(
     backbone: str, width: int, side: int, *names: str
 ) -> Callable[[bool], dict[str, Action]]:
-    """quick: a network and images so small that only the course of things is checked."""
+    """Steps by name. quick: with a network and images so small that it only shows that they run."""
 
     def make(quick: bool) -> dict[str, Action]:
-        size: dict[str, Any] = {"backbone": backbone, "width": width, "side": side}
-        size |= {"width": 8, "side": 16 if side == 32 else 32, "batch": 4} if quick else {}
-        return {name: _step(name, size) for name in names}
+        size: dict[str, Any] = {"backbone": backbone, "width": width, "side": side, "batch": 64}
+        if quick:
+            size |= {"width": 8, "side": 16 if side == 32 else 32, "batch": 4}
+        actions = {}
+        for name in names:
+            work = workloads.prepared_run(**size, lider=LIDER[name])
+            bare = name == "bare"
+            actions[name] = (
+                workloads.bare_step(work, size["batch"]) if bare else workloads.loop_step(work)
+            )
+        return actions
 
     return make
 
 
-def _step(name: str, size: dict[str, Any]) -> Action:
-    lider: dict[str, dict[str, Any] | None] = {
-        "spatial": {},
-        "batch": {"estimator": "batch"},
-        "fresh": {"draw": "fresh"},
-        "jacobian": {"estimator": "jacobian"},
-    }
-    work = timed_steps.prepared(**size, lider=lider.get(name))
-    if name == "bare":
-        return timed_steps.bare_step(work, size.get("batch", 64))
-    return timed_steps.product_step(work)
-
-
-def _lider_claims(most: float) -> list[Claim]:
-    return [
-        Claim("spatial", "without", most=most),
-        Claim("batch", "without", most=most),
-    ]
+def _lider_limits(most: float) -> list[RatioLimit]:
+    return [RatioLimit(form, "without", most=most) for form in ("spatial", "batch")]
 
 
 MEASURES = {
     "resnet18-64": Measure(
         "er-ace step, ResNet18 of width 64, 32x32, batch 64 + 64",
         _steps("resnet18", 64, 32, "without", "spatial", "batch", "bare"),
-        [*_lider_claims(1.05), Claim("without", "bare", most=1.03)],
+        [*_lider_limits(1.05), RatioLimit("without", "bare", most=1.03)],
         rounds=31,
     ),
     "resnet18-16": Measure(
         "er-ace step, ResNet18 of width 16, 32x32, batch 64 + 64",
         _steps("resnet18", 16, 32, "without", "spatial", "batch", "bare"),
-        [*_lider_claims(1.12), Claim("without", "bare", most=1.10)],
+        [*_lider_limits(1.12), RatioLimit("without", "bare", most=1.10)],
         rounds=101,
     ),
     "efficientnet-b2": Measure(
         "er-ace step, EfficientNet-B2, 84x84, batch 64 + 64",
         _steps("efficientnet-b2", 32, 84, "without", "spatial", "batch"),
-        _lider_claims(1.10),
+        _lider_limits(1.10),
         rounds=31,
     ),
     "fresh": Measure(
         "as released, an extra draw and pass for each term; as resnet18-64",
         _steps("resnet18", 64, 32, "spatial", "fresh"),
-        [Claim("fresh", "spatial", least=1.8)],
+        [RatioLimit("fresh", "spatial", least=1.8)],
         rounds=5,
     ),
     "jacobian": Measure(
         "local constants, beyond the paper; as resnet18-16",
         _steps("resnet18", 16, 32, "without", "jacobian"),
-        [Claim("jacobian", "without")],
+        [RatioLimit("jacobian", "without")],
         rounds=7,
     ),
     "tokens": Measure(
         "replay step, transformer of 4 blocks of 96 on 64 tokens, batch 64",
-        lambda quick: (
-            transformer_step.replay_steps(4, 8) if quick else transformer_step.replay_steps()
-        ),
-        [
-            Claim("spatial", "without"),
-            Claim("batch", "without"),
-            Claim("jacobian", "without"),
-        ],
-        rounds=11,
+        lambda quick: transformer_workload.replay_steps(*((4, 8) if quick else ())),
+        [RatioLimit(form, "without") for form in ("spatial", "batch", "jacobian")],
     ),
     "curvature": Measure(
         "curvature of 64 rows, small convnet, 8x8",
-        lambda quick: timed_steps.curvature(4 if quick else 64),
-        [
-            Claim("row by row", "oewc", least=10),
-            Claim("olap", "forward+backward"),
-        ],
+        lambda quick: workloads.curvature(4 if quick else 64),
+        [RatioLimit("row by row", "oewc", least=10), RatioLimit("olap", "forward+backward")],
         rounds=21,
     ),
     "herding": Measure(
         "20 exemplars of 500 rows, 512 features",
-        lambda quick: timed_steps.herding(),
-        [Claim("herding", "products")],
+        lambda quick: workloads.herding(),
+        [RatioLimit("herding", "products")],
         rounds=21,
     ),
 }
 
 
 def measure(name: str, *, quick: bool = False, clock: Clock = "wall") -> dict[str, Any]:
-    """The times of one measure's contestants and the ratios it is about."""
+    """Times of one measure's actions, and their ratios."""
     if name not in MEASURES:
         raise unknown("measure", name, MEASURES)
     chosen = MEASURES[name]
     rounds = 2 if quick else chosen.rounds
-    times = race(chosen.make(quick), rounds, clock)
+    times = time_in_turns(chosen.make(quick), rounds, clock)
     ratios = []
-    for claim in chosen.claims:
-        ratio = Ratio.of(times[claim.above], times[claim.below])
-        met = None if quick else claim.met(ratio.value)
-        ratios.append({**asdict(claim), **asdict(ratio), "met": met})
+    for limit in chosen.limits:
+        ratio = Ratio.of(times[limit.above], times[limit.below])
+        met = None if quick else limit.met(ratio.value)
+        ratios.append({**asdict(limit), **asdict(ratio), "met": met})
     return {
         "name": name,
         "summary": chosen.summary,
@@ -166,14 +157,11 @@ def measure(name: str, *, quick: bool = False, clock: Clock = "wall") -> dict[st
 
 
 def machine(threads: int | None) -> dict[str, Any]:
-    """Takes so many threads (None: as torch has it), and says where this runs."""
+    """Set the number of threads (None: torch's default), and describe the machine."""
     torch.set_num_threads(threads or torch.get_num_threads())
-    return {
-        "cores": os.cpu_count(),
-        **versions(),
-    }
+    return {"cores": os.cpu_count(), **versions()}
 
 
 def load() -> float | None:
-    """How many processes want to run, on average of the last minute; one of them is this one."""
+    """The load average of the last minute; this process is one of the load."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None

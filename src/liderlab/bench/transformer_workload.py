@@ -1,4 +1,4 @@
-"""What LiDER costs a network of tokens: replay steps of a small vision transformer."""
+"""Replay steps of a small vision transformer, with each form of LiDER."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..regularizers.lider import LiDER
-from .timed_steps import CLASSES, Action
+from .interleaved_timing import Action
+from .workloads import CLASSES
 
 FORMS: dict[str, dict[str, Any] | None] = {
     "without": None,
@@ -22,13 +23,13 @@ PATCH, WIDTH, BLOCKS = 4, 96, 4
 STAGES = ["patches", *(f"blocks.{i}" for i in range(BLOCKS))]
 
 
-class Tokens(nn.Module):
-    """Encoder layers on patches of an image, without dropout."""
+class SmallViT(nn.Module):
+    """Encoder layers on the patches of an image, without dropout."""
 
     def __init__(self, side: int) -> None:
         super().__init__()
         self.patches = nn.Conv2d(3, WIDTH, PATCH, stride=PATCH)
-        self.place = nn.Parameter(torch.zeros(1, (side // PATCH) ** 2, WIDTH))
+        self.position = nn.Parameter(torch.zeros(1, (side // PATCH) ** 2, WIDTH))
         self.blocks = nn.ModuleList(
             nn.TransformerEncoderLayer(WIDTH, 4, 2 * WIDTH, 0.0, batch_first=True, norm_first=True)
             for _ in range(BLOCKS)
@@ -36,7 +37,7 @@ class Tokens(nn.Module):
         self.head = nn.Linear(WIDTH, CLASSES)
 
     def forward(self, x: Tensor) -> Tensor:
-        tokens = self.patches(x).flatten(2).mT + self.place
+        tokens = self.patches(x).flatten(2).mT + self.position
         for block in self.blocks:
             tokens = block(tokens)
         logits: Tensor = self.head(tokens.mean(1))
@@ -47,7 +48,7 @@ def replay_steps(rows: int = 64, side: int = 32) -> dict[str, Action]:
     """One step on replayed images (forward, backward, SGD) for each form of LiDER."""
     x, y = torch.rand(rows, 3, side, side), torch.arange(rows) % CLASSES
     return {
-        name: replay_step(Tokens(side), STAGES, options, x, y) for name, options in FORMS.items()
+        name: replay_step(SmallViT(side), STAGES, options, x, y) for name, options in FORMS.items()
     }
 
 
@@ -58,7 +59,7 @@ def replay_step(
     x: Tensor,
     y: Tensor,
 ) -> Action:
-    """A step of any network on one batch; options: of LiDER, None without it."""
+    """A step of any network on one batch. options: of LiDER; None: without it."""
     lider = None if options is None else LiDER(network, stages, 0.01, 0.01, **options)
     groups = [] if lider is None else lider.param_groups()
     optimizer = torch.optim.SGD([{"params": network.parameters()}, *groups], lr=0.001)

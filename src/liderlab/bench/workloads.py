@@ -1,9 +1,8 @@
-"""What takes part: single training steps, and the work at a task's end."""
+"""Workloads to time: single training steps, and computations at the end of a task."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,12 +19,12 @@ from ..runs.build import Run, build, completed
 from ..runs.execute import deterministic
 from ..runs.result import metrics_line
 from ..training.loop import Cursor, StepDone
+from .interleaved_timing import Action
 
-Action = Callable[[], object]
 CLASSES = 4
 
 
-def prepared(
+def prepared_run(
     backbone: str,
     width: int,
     side: int,
@@ -34,7 +33,7 @@ def prepared(
     memory: int = 500,
     lider: dict[str, Any] | None = None,
 ) -> Run:
-    """A run of er-ace that stands at the beginning of its second task, its memory filled."""
+    """A run of er-ace at the beginning of its second task, its memory full."""
     options: dict[str, Any] = {
         "benchmark": {
             "name": "synthetic",
@@ -58,8 +57,8 @@ def prepared(
     return work
 
 
-def product_step(work: Run) -> Action:
-    """One step with everything around it: draw, augment, train, insert, log, show."""
+def loop_step(work: Run) -> Action:
+    """One step of the training loop: draw, augment, train, insert, log, show."""
     events, display = iter(work.loop), ProgressDisplay(Console(quiet=True))
     log: list[str] = []
 
@@ -75,7 +74,7 @@ def product_step(work: Run) -> Action:
 
 
 def bare_step(work: Run, batch: int = 64) -> Action:
-    """The same forward and backward passes and SGD step on tensors that lie ready."""
+    """The same forward and backward passes and SGD step, on tensors that are ready."""
     network = work.loop.network.train()
     x = torch.rand(2, batch, *work.stream.image_shape)
     y = torch.randint(CLASSES, (2, batch))
@@ -91,7 +90,7 @@ def bare_step(work: Run, batch: int = 64) -> Action:
 
 
 def curvature(rows: int = 64, side: int = 8) -> dict[str, Action]:
-    """The Fisher diagonal of the small convnet, row by row and at once; oLAP's factors."""
+    """The Fisher diagonal of a small convnet, row by row and at once; oLAP's factors."""
     network: nn.Module = ConvNet(10, (1, side, side)).eval()
     parameters, layers = dict(network.named_parameters()), kronecker_layers(network)
     x, y = torch.rand(rows, 1, side, side), torch.randint(10, (rows,))
@@ -117,7 +116,7 @@ def curvature(rows: int = 64, side: int = 8) -> dict[str, Action]:
 
 
 def herding(rows: int = 500, width: int = 512, chosen: int = 20) -> dict[str, Action]:
-    """iCaRL's choice of exemplars of one class, and the mere reading of its features."""
+    """iCaRL's choice of exemplars of one class, and mere products with its features."""
     features = torch.rand(rows, width)
     return {
         "herding": lambda: herding_order(features, chosen),

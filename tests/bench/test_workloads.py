@@ -1,43 +1,39 @@
-"""The contestants do the work that they are timed for."""
+"""The workloads do the work that they are timed for."""
 
 import pytest
 import torch
 
-from liderlab.bench import timed_steps
+from liderlab.bench import workloads
 from liderlab.training.loop import StepDone
 
 SMALL = {"backbone": "convnet-small", "width": 8, "side": 8, "batch": 8, "memory": 40}
 
 
 @pytest.mark.parametrize("draw", ["reuse", "fresh"])
-def test_a_prepared_run_replays_and_hears_it_from_its_first_step(draw) -> None:
-    work = timed_steps.prepared(**SMALL, lider={"draw": draw})
+def test_a_prepared_run_replays_from_its_first_step(draw) -> None:
+    work = workloads.prepared_run(**SMALL, lider={"draw": draw})
     event = next(iter(work.loop))
     assert isinstance(event, StepDone)
     assert event.task.index == 1
     assert set(event.terms) == {"stream", "replay", "lider/c_lip", "lider/0_lip"}
-    assert work.loop.memory.seen > len(work.stream.tasks[0].train)  # it inserts as well
+    assert work.loop.memory.seen > len(work.stream.tasks[0].train)  # the step also inserts
 
 
-@pytest.mark.parametrize("kind", ["product", "bare"])
+@pytest.mark.parametrize("kind", ["loop", "bare"])
 def test_steps_train(kind) -> None:
-    work = timed_steps.prepared(**SMALL)
-    step = (
-        timed_steps.product_step(work)
-        if kind == "product"
-        else timed_steps.bare_step(work, batch=8)
-    )
+    work = workloads.prepared_run(**SMALL)
+    step = workloads.loop_step(work) if kind == "loop" else workloads.bare_step(work, batch=8)
     before = [p.detach().clone() for p in work.loop.network.parameters()]
     for _ in range(2):
         step()
     after = list(work.loop.network.parameters())
     assert all(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
-    assert work.loop.steps == (2 if kind == "product" else 0)
+    assert work.loop.steps == (2 if kind == "loop" else 0)
     assert not torch.are_deterministic_algorithms_enabled()
 
 
-def test_ends_of_tasks_run() -> None:
-    for name, action in (timed_steps.curvature(rows=3) | timed_steps.herding(30, 4, 5)).items():
+def test_computations_at_the_end_of_a_task_run() -> None:
+    for name, action in (workloads.curvature(rows=3) | workloads.herding(30, 4, 5)).items():
         result = action()
         if name == "herding":
             assert len(set(result.tolist())) == 5

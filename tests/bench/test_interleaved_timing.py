@@ -1,16 +1,16 @@
-"""Taking turns, and what comes out of it."""
+"""Timing in turns, and ratios of the times."""
 
 import pytest
 
-from liderlab.bench import alternation as module
-from liderlab.bench.alternation import Ratio, race
+from liderlab.bench import interleaved_timing
+from liderlab.bench.interleaved_timing import Ratio, time_in_turns
 
 
-def test_contestants_take_turns_and_the_first_round_does_not_count(monkeypatch) -> None:
+def test_actions_take_turns_and_the_first_round_does_not_count(monkeypatch) -> None:
     now, calls = [0.0], []
-    monkeypatch.setitem(module.CLOCKS, "wall", lambda: now[0])
+    monkeypatch.setitem(interleaved_timing.CLOCKS, "wall", lambda: now[0])
 
-    def contestant(name: str, *seconds: float):
+    def action(name: str, *seconds: float):
         left = iter(seconds)
 
         def run() -> None:
@@ -19,7 +19,7 @@ def test_contestants_take_turns_and_the_first_round_does_not_count(monkeypatch) 
 
         return run
 
-    times = race({"a": contestant("a", 9, 1, 2), "b": contestant("b", 9, 3, 4)}, rounds=2)
+    times = time_in_turns({"a": action("a", 9, 1, 2), "b": action("b", 9, 3, 4)}, rounds=2)
     assert times == {"a": [1, 2], "b": [3, 4]}
     assert "".join(calls) == "baabba"
 
@@ -27,7 +27,7 @@ def test_contestants_take_turns_and_the_first_round_does_not_count(monkeypatch) 
 def test_cpu_clock_does_not_count_waiting() -> None:
     import time
 
-    times = race({"waits": lambda: time.sleep(0.2)}, rounds=1, clock="cpu")
+    times = time_in_turns({"waits": lambda: time.sleep(0.2)}, rounds=1, clock="cpu")
     assert times["waits"][0] < 0.1
 
 
