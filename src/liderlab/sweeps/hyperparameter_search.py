@@ -19,7 +19,7 @@ from typing import Any
 from ..config.merging import make_config
 from ..config.schema import RunConfig
 from ..errors import RunFailed, Stopped, UserError
-from ..files import write_atomically
+from ..files import delete_lock, write_atomically
 from ..runs.build import completed
 from ..runs.folder import LOCK, RunFolder
 from ..runs.interruption import stop_requests
@@ -109,7 +109,7 @@ class Search:
             study = self._join_study(home)
         except UserError:
             if not text:  # leave no traces in a folder that was not a search's
-                (self.out / LOCK).unlink(missing_ok=True)
+                delete_lock(self.out / LOCK)
                 if not any(self.out.iterdir()):
                     self.out.rmdir()
             raise
