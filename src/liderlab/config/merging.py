@@ -1,7 +1,8 @@
 """Layers of values, merged into one configuration. No torch needed.
 
 Values come from five places, later ones win: the fields' defaults, the benchmark's own defaults, a
-preset, a configuration file, and single values (`training.lr=0.1`). A scale, last, lowers them.
+preset, a configuration file, and single values (`training.lr=0.1`). A scale, last, lowers them. A
+complete configuration, as a run writes it, takes nothing from the first three but defaults.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from pydantic import ValidationError
 from ..backbones import BACKBONES
 from ..errors import UserError, unknown
 from ..methods import METHODS
-from ..registry import Registry
 from ..regularizers import REGULARIZERS
 from ..streams import BENCHMARKS
 from ..streams.storage.location import absolute
 from .messages import one_sentence
+from .migrations import is_complete, migrate
 from .presets import preset
 from .scale import SCALES, refuse_another
 from .schema import RunConfig, bare_name
@@ -29,21 +30,25 @@ from .yaml_values import Tree
 def make_config(*layers: Mapping[str, Any]) -> RunConfig:
     """Merge layers of (possibly nested) values over the defaults, check them, and fill the rest.
 
+    A complete layer replaces those before it.
+
     >>> config = make_config({"method": "der++", "training": {"epochs": 3}})
     >>> config.method.name, config.training.epochs, config.memory.size
     ('der++', 3, 100)
     """
     given: Tree = {}
     for layer in layers:
+        complete = is_complete(layer)
+        layer = _whole(layer) if complete else layer
         _refuse_another_start(given, layer)
         _check_regularizers(layer.get("regularizers", {}))
-        given = merge(given, layer)
-    complete = is_complete(given)
+        given = dict(layer) if complete else merge(given, layer)
+    complete = "schema" in given
     if not complete:
-        standard: Tree = {"benchmark": {"name": "split-digits"}, "method": {"name": "er-ace"}}
+        start: Tree = {"benchmark": {"name": "split-digits"}, "method": {"name": "er-ace"}}
         if given.get("preset") is not None:
-            standard = preset(str(given["preset"])).config
-        given = merge(standard, given)
+            start = preset(str(given["preset"])).config
+        given = merge(start, given)
     given["benchmark"] = benchmark = _own_folder(bare_name(given["benchmark"]))
     if isinstance(given.get("pretrained"), str):
         given["pretrained"] = with_absolute_path(given["pretrained"])
@@ -52,68 +57,40 @@ def make_config(*layers: Mapping[str, Any]) -> RunConfig:
     return stored_config(given if complete else merge(defaults, given))
 
 
+def _whole(tree: Mapping[str, Any]) -> Tree:
+    """A complete layer in the current schema."""
+    for field in ("benchmark", "method", "backbone"):
+        if field not in tree:
+            raise UserError(
+                f"a configuration with a schema number is complete, but this one has no {field}: "
+                "leave out schema where a preset or a benchmark has to fill in the rest"
+            )
+    return migrate(tree)
+
+
 def stored_config(tree: Mapping[str, Any]) -> RunConfig:
-    """The configuration that a run's folder holds: nothing is left to be filled in.
+    """The configuration in a run folder: complete, of any schema.
 
     Its benchmark may be arrays that only another process knows (`add_benchmark`).
     """
     try:
-        config = RunConfig.model_validate(_without_removed(tree))
+        config = RunConfig.model_validate(_without_removed(migrate(tree)))
     except ValidationError as error:
         raise UserError(one_sentence(error, RunConfig)) from None
-    _check_names(config)
-    return config
-
-
-def is_complete(tree: Mapping[str, Any]) -> bool:
-    """Whether it is what a run wrote down: neither preset nor benchmark have anything to add.
-
-    What they would add is a regulariser that was removed, or one that the run never had.
-    """
-    return RunConfig.model_fields.keys() <= tree.keys()
-
-
-def _without_removed(tree: Mapping[str, Any]) -> Tree:
-    """`regularizers.lider: null` takes away what a preset, a file or a benchmark has put there."""
-    regularizers = tree.get("regularizers")
-    if not isinstance(regularizers, Mapping):
-        return dict(tree)
-    for name, options in regularizers.items():
-        if options is None:
-            REGULARIZERS.entry(str(name))  # a slip of the pen removes nothing
-    kept = {name: options for name, options in regularizers.items() if options is not None}
-    return {**tree, "regularizers": kept}
-
-
-def _refuse_another_start(given: Mapping[str, Any], layer: Mapping[str, Any]) -> None:
-    """Values that started from one preset or scale cannot take the name of another."""
-    old, new = given.get("preset"), layer.get("preset")
-    if old is not None and new is not None and old != new:
-        raise UserError(f"this configuration started from preset {old}, not from {new}: choose one")
-    if old is None and new is not None and is_complete(given):
-        raise UserError(
-            f"this configuration is a run's, with all its values: preset {new} has none to add"
-        )
-    refuse_another(given.get("scale"), layer.get("scale"))
-
-
-def _check_names(config: RunConfig) -> None:
-    chosen: list[tuple[Registry, str]] = [
-        (METHODS, config.method.name),
-        (BACKBONES, config.backbone.name),
-        *((REGULARIZERS, name) for name in config.regularizers),
-    ]
-    for registry, name in chosen:
-        registry.entry(name)
+    METHODS.entry(config.method.name)
+    BACKBONES.entry(config.backbone.name)
+    for name in config.regularizers:
+        REGULARIZERS.entry(name)
     if config.scale and config.scale.name not in SCALES:
         raise unknown("scale", config.scale.name, SCALES)
+    return config
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
     """Values of `above` over those of `below`, section by section.
 
-    A section that names another choice starts afresh: options of `convnet-small` are none of
-    `resnet18`'s business.
+    A section that names another choice starts afresh: `resnet18` has its own options, and takes
+    over none of `convnet-small`'s.
     """
     result = dict(below)
     for key, value in above.items():
@@ -130,8 +107,33 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
     return result
 
 
+def _refuse_another_start(given: Mapping[str, Any], layer: Mapping[str, Any]) -> None:
+    """Values that started from one preset or scale cannot take the name of another."""
+    old, new = given.get("preset"), layer.get("preset")
+    if old is not None and new is not None and old != new:
+        raise UserError(f"this configuration started from preset {old}, not from {new}: choose one")
+    added = new if "schema" in given else old if "schema" in layer else None
+    if added is not None and old != new:
+        raise UserError(
+            f"this configuration is a run's, with all its values: preset {added} has none to add"
+        )
+    refuse_another(given.get("scale"), layer.get("scale"))
+
+
+def _without_removed(tree: Mapping[str, Any]) -> Tree:
+    """`regularizers.lider: null` removes a regulariser of a preset, a file or a benchmark."""
+    regularizers = tree.get("regularizers")
+    if not isinstance(regularizers, Mapping):
+        return dict(tree)
+    for name, options in regularizers.items():
+        if options is None:
+            REGULARIZERS.entry(str(name))  # refuses a misspelt name
+    kept = {name: options for name, options in regularizers.items() if options is not None}
+    return {**tree, "regularizers": kept}
+
+
 def _check_regularizers(regularizers: Any) -> None:
-    """Here, because a bare name would be taken for a section with a name."""
+    """Checked before merging, which would take a bare name for a section with a name."""
     if not isinstance(regularizers, Mapping):
         raise UserError(
             "regularizers must hold names and their options, like {lider: {alpha: 0.1}}, "
@@ -146,12 +148,12 @@ def _check_regularizers(regularizers: Any) -> None:
 
 
 def _own_folder(benchmark: Any) -> Any:
-    """`folder:PATH` is the benchmark `folder` with its option `path`, wherever the run happens."""
+    """`folder:PATH` is the benchmark `folder` with its option `path`, made absolute."""
     name = benchmark.get("name") if isinstance(benchmark, Mapping) else None
     if not isinstance(name, str) or not name.startswith("folder:"):
         return benchmark
     given = name.removeprefix("folder:")
-    path = str(absolute(given)) if given else ""  # which it will ask for
+    path = str(absolute(given)) if given else ""  # the benchmark asks for it
     if benchmark.get("path", path) != path:
         raise UserError(
             f"benchmark {name} and benchmark.path={benchmark['path']} are two folders: name one"

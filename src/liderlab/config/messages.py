@@ -22,6 +22,8 @@ def one_sentence(error: ValidationError, model: type[BaseModel]) -> str:
         allowed = _fields(model, place[:-1])
         kind = f"field of {'.'.join(place[:-1])}" if len(place) > 1 else "field"
         return str(unknown(kind, place[-1], allowed))
+    if first["type"] == "missing":
+        return f"{'.'.join(place)}: field required"
     message = PLAIN.get(first["type"], first["msg"].removeprefix("Value error, "))
     message = message[0].lower() + message[1:]
     return f"{'.'.join(place)}: {message}, but got {first['input']!r}"

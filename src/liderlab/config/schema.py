@@ -9,8 +9,18 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
+from .migrations import SCHEMA, migrate
 from .yaml_values import Tree, YamlWriter
 
 
@@ -191,6 +201,17 @@ class RunConfig(Section):
     on_nonfinite: Literal["stop", "skip"] = Field(
         "stop", description="what to do with a step whose loss or gradient is not finite"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _migrated(cls, tree: Any) -> Any:
+        if not isinstance(tree, Mapping):
+            return tree
+        return {field: value for field, value in migrate(tree).items() if field != "schema"}
+
+    @model_serializer(mode="wrap")
+    def _numbered(self, dump: SerializerFunctionWrapHandler) -> Tree:
+        return {"schema": SCHEMA, **dump(self)}
 
     def as_yaml(self) -> str:
         tree = self.model_dump(mode="json")

@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from ..config.diff import flat
+from ..config.migrations import migrate
 from ..errors import UserError
 from ..functional.statistics import ConfidenceInterval, paired_difference
 from ..runs.folder import RunFolder
@@ -37,7 +38,11 @@ class Record:
         """Raises a `UserError` if the folder holds no run, or a damaged one."""
         folder = RunFolder.open(path)
         result = folder.result() if folder.finished else None
-        config = result["config"] if result else folder.config().model_dump(mode="json")
+        config = folder.config().model_dump(mode="json") if result is None else result["config"]
+        try:
+            config = migrate(config)
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from None
         state: State = "finished" if result else "running" if folder.locked else "stopped"
         record = cls(path, name or str(path), state, config, result)
         try:
@@ -202,6 +207,7 @@ def seed_difference(
 
 
 BOOKKEEPING = (
+    "schema",
     "seed",
     "preset",
     "device",

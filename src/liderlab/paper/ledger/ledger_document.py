@@ -24,6 +24,7 @@ from .repeat_command import repeat_command
 
 METRICS: tuple[Literal["faa", "ff"], ...] = ("faa", "ff")
 NOT_THE_EXPERIMENT = (
+    "schema",
     "seed",
     "preset",
     "device",

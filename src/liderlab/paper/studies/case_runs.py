@@ -10,7 +10,9 @@ from ...config.schema import RunConfig
 from .cases import Case, Request, config_of
 from .study_definition import PlannedRun, Study
 
-NOT_IDENTITY = ("devices", "strategy", "threads", "log_every", "checkpoint_every", "on_nonfinite")
+NOT_IDENTITY = (
+    *("schema", "devices", "strategy", "threads", "log_every", "checkpoint_every", "on_nonfinite"),
+)
 """What two runs may differ in and still be the same run to a study."""
 
 

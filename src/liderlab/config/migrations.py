@@ -1,0 +1,61 @@
+"""Complete configurations of every schema, brought to the current one. No torch needed.
+
+A run writes a complete configuration: neither its preset nor its benchmark may add anything to it.
+The number `schema` marks such a file; a field that it lacks takes the field's default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import UserError
+
+SCHEMA = 2
+SCHEMA_1 = {
+    *("preset", "scale", "benchmark", "method", "regularizers", "backbone", "pretrained"),
+    *("memory", "training", "seed", "device", "precision", "compile", "devices", "strategy"),
+    *("threads", "deterministic", "evaluate", "tracker", "log_every", "checkpoint_every"),
+    *("keep_tasks", "on_nonfinite"),
+}
+"""Fields of the last complete configuration that carried no number."""
+
+FEWEST = 16
+"""Fields of the first one that could name a preset. A hand-written file has fewer."""
+
+Tree = dict[str, Any]
+
+
+def is_complete(tree: Mapping[str, Any]) -> bool:
+    """Whether a run wrote it, whatever was changed by hand since then."""
+    return "schema" in tree or len(SCHEMA_1 & tree.keys()) >= FEWEST
+
+
+def migrate(tree: Mapping[str, Any]) -> Tree:
+    """A complete configuration of any schema in the current one.
+
+    >>> migrate({"seed": 0, "precision": "bfloat16"})["precision"]
+    'bfloat16'
+    """
+    number = tree.get("schema", 1)
+    if type(number) is not int or number < 1:
+        raise UserError(f"schema: expected a whole number from 1 to {SCHEMA}, but got {number!r}")
+    if number > SCHEMA:
+        raise UserError(
+            f"a newer version of liderlab wrote this configuration: it has schema {number}, and "
+            f"this version reads up to {SCHEMA}"
+        )
+    migrated = dict(tree)
+    for step in STEPS[number - 1 :]:
+        migrated = step(migrated)
+    return {"schema": SCHEMA, **{k: v for k, v in migrated.items() if k != "schema"}}
+
+
+def _to_2(tree: Tree) -> Tree:
+    """Fields joined schema 1 one by one; runs before them did what these values say."""
+    late = {"precision": "float32", "compile": None, "devices": 1, "strategy": "ddp"}
+    return {**late, "evaluate": "every", "tracker": [], "keep_tasks": False, **tree}
+
+
+STEPS: tuple[Callable[[Tree], Tree], ...] = (_to_2,)
+"""STEPS[n - 1] brings schema n to schema n + 1."""
