@@ -92,7 +92,7 @@ def test_options_reach_the_configuration(lider, tmp_path: Path) -> None:
         ("run --config missing.yaml", "cannot read missing.yaml"),
         ("run --config typo.yaml", "did you mean 'training'"),
         ("run --config broken.yaml", "not valid YAML"),
-        ("run --lider-targets wrong", "learned, fixed"),
+        ("run --lider-targets wrong", "'learned', 'fixed'"),
         ("run --lider-on elsewhere", "'replay' or 'stream'"),
         ("run --lider --lider-alpha -1", "alpha"),
         ("run --epochs many", "--epochs"),
@@ -122,8 +122,6 @@ def test_options_reach_the_configuration(lider, tmp_path: Path) -> None:
         (f"run --regularizer ssgd --set regularizers.ssgd.batch_size={10**30}", "batch_size ≥ 2"),
         ("run --benchmark folder:~nobody-of-that-name/x", "unknown home folder"),
         ("data list --root ~nobody-of-that-name/x", "unknown home folder"),
-        (f"run --out {'x' * 300}", "File name too long"),
-        (f"show {'x' * 300}", "File name too long"),
         ("watch full --every inf", "every ≥ 0.1 and ≤ 86400"),
         ("watch full --every nan", "every ≥ 0.1 and ≤ 86400"),
         ("resume nowhere", "not a run's folder"),
@@ -219,7 +217,7 @@ def test_version_and_help(lider) -> None:
     assert "--buffer" in out
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["list", "methods", "--json"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["list", "benchmarks"], ["list", "presets"]])
 def test_looking_around_imports_no_torch(arguments: list[str]) -> None:
     program = (
         "import sys\nfrom liderlab.cli import main\n"
@@ -233,7 +231,7 @@ def test_looking_around_imports_no_torch(arguments: list[str]) -> None:
 
 
 def test_a_closed_pipe_is_no_error() -> None:
-    command = f"{sys.executable} -m liderlab.cli list --json | head -c 1"
+    command = f"{sys.executable} -m liderlab list --json | head -c 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert done.stderr == ""
 
@@ -242,7 +240,7 @@ def test_an_interrupted_demo_goes_on_and_a_whole_one_is_made_anew(
     lider, tmp_path: Path, monkeypatch
 ) -> None:
     config = make_config({"benchmark": "synthetic", "training": {"epochs": 1}})
-    monkeypatch.setattr("liderlab.config.demo_runs.demo_runs", lambda seeds: [("er", config)])
+    monkeypatch.setattr("liderlab.cli.demo.demo_runs", lambda seeds: [("er", config)])
     log = tmp_path / "d/er-seed0/metrics.jsonl"
     assert lider("demo", "--out", "d")[0] == 0
     first = log.stat().st_ino
@@ -269,7 +267,7 @@ def test_demo(lider, tmp_path: Path) -> None:
 
 def test_module_runs_like_the_command() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "liderlab.cli", "--version"],
+        [sys.executable, "-m", "liderlab", "--version"],
         capture_output=True,
         text=True,
         env=dict(os.environ),

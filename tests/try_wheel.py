@@ -23,7 +23,7 @@ def try_wheel(folder: Path) -> None:
         own = next(path for path in map(Path, sys.path) if (path / "torch").is_dir())
         (site / "borrowed.pth").write_text(f"{own}\n")
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-        python = [str(binaries / "python"), "-m", "liderlab.cli"]
+        python = [str(binaries / "python"), "-m", "liderlab"]
         code = "import liderlab; print(liderlab.__file__)"
         where = subprocess.run(
             [str(binaries / "python"), "-c", code],

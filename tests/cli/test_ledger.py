@@ -27,7 +27,7 @@ def test_measure_collect_show_check(lider, tmp_path: Path) -> None:
     assert code == 0, err
     assert "lider ledger collect m" in out
     code, out, err = lider(*asked)
-    assert (code, "2 of them are there already" in err) == (0, True)
+    assert (code, "2 of them finished earlier" in err) == (0, True)
 
     begun = next((tmp_path / "m/runs").glob("*-er-ace-b*"))
     result = (begun / "result.json").read_bytes()

@@ -15,7 +15,7 @@ QUICK = {"gdumb": ["--set", "method.fit_epochs=8"]}
 
 
 def verify(method: str, *arguments: str, kills: int) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "liderlab.cli", "verify-resume", "--kills", str(kills)]
+    command = [sys.executable, "-m", "liderlab", "verify-resume", "--kills", str(kills)]
     options = [*SMALL, "--method", method, *QUICK.get(method, []), *arguments]
     return subprocess.run([*command, *options], capture_output=True, text=True)
 

@@ -67,7 +67,7 @@ def start(tmp_path: Path) -> Any:
 
     def begin(*arguments: str, **environment: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "liderlab.cli", *arguments],
+            [sys.executable, "-m", "liderlab", *arguments],
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -130,7 +130,7 @@ def test_a_report_is_named_only_if_there_is_one(lider, write, tmp_path: Path) ->
     file = write("s.yaml", {"base": base})
     code, out, _ = lider("sweep", file, "--out", "x")
     assert code == 1
-    assert f"wrote {Path('x/summary.csv')} and {Path('x/runs.csv')}\n" in out
+    assert "wrote x: summary.csv, runs.csv\n" in out
     assert sorted(path.name for path in (tmp_path / "x").iterdir()) == [
         "runs",
         "runs.csv",
@@ -193,7 +193,7 @@ def test_a_begun_run_keeps_its_threads_and_nothing_else(tmp_path: Path) -> None:
         ("sweep s.yaml --slurm mem_gb=1", "--engine slurm"),
         ("sweep s.yaml --engine slurm --slurm x", "expected KEY=VALUE"),
         ("sweep nowhere.yaml", "cannot read"),
-        ("search --sampler gird", "did you mean 'grid'"),
+        ("search --sampler gird", "--sampler': 'gird' is not one of 'tpe', 'grid'"),
         ("search --set method.name=x-der-rpc", "--space FILE"),
         ("search --space s.yaml", "base"),
     ],

@@ -1,4 +1,4 @@
-"""`lider data`: what data is where, and how it gets there."""
+"""`lider data`: the data sets, and how to get them."""
 
 from __future__ import annotations
 
@@ -7,57 +7,44 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from . import completion
-from .help_pages import Group, examples
-from .shared import JsonOption, new_console, print_json
+from .commands import command, command_group
+from .options import Json, argument, flag, option
+from .output import new_console, print_json
 
 if TYPE_CHECKING:
     from ..streams.storage.work_progress import Report
 
-app = typer.Typer(
-    help="What data is where; download it, or import what you have.\n\nReads and writes the data "
-    "folder: LIDER_DATA, or the user's cache.",
+group = command_group(
+    "data",
+    "lider data list",
+    "lider data prepare cifar100",
+    help="List data sets; download them, or import your copies.\n\nReads and writes the "
+    "data folder: LIDER_DATA, or the user's cache.",
     no_args_is_help=True,
-    cls=Group,
-    epilog=examples("lider data list", "lider data prepare cifar100"),
 )
-RootOption = Annotated[
+Root = Annotated[
     Path | None,
-    typer.Option(
-        help="The data folder.", metavar="FOLDER", show_default="LIDER_DATA, or the user's cache"
-    ),
+    option("The data folder.", metavar="FOLDER", default="LIDER_DATA, or the user's cache"),
 ]
 
 
-@app.command("list", epilog=examples("lider data list", "lider data list --json"))
-def list_(root: RootOption = None, as_json: JsonOption = False) -> None:
+@command("lider data list", "lider data list --json", group=group)
+def list_(root: Root = None, as_json: Json = False) -> None:
     """List the data sets: whether they are here, size, and terms.
 
     Reads the data folder; writes nothing.
     """
+    from ..report.terminal.catalogues import data_table
     from ..streams.storage.location import data_folder
 
     home = data_folder(root)
     rows = _rows(home)
     if as_json:
         print_json({"folder": str(home), "data": rows})
-        return
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("name", "here", "download", "images", "licence"):
-        table.add_column(column, style="bold" if column == "name" else None)
-    for row in rows:
-        here = "no"
-        if row["found"]:
-            here = f"{'yes' if row['complete'] else 'in part'}, {_size(row['bytes'])}"
-        download = _size(row["download_bytes"]) if row["download_bytes"] else "none: --from"
-        table.add_row(row["name"], here, download, row["images"], row["licence"])
-    console = new_console()
-    console.print(table)
-    console.print(f"in {home}; get one with: lider data prepare NAME", soft_wrap=True)
+    else:
+        new_console().print(data_table(rows))
+        print(f"in {home}; get one with: lider data prepare NAME")
 
 
 def _rows(home: Path) -> list[dict[str, Any]]:
@@ -85,33 +72,34 @@ def _rows(home: Path) -> list[dict[str, Any]]:
     return rows
 
 
-@app.command(
-    epilog=examples(
-        "lider data prepare cifar100",
-        "lider data prepare cifar100 --from cifar-100-python.tar.gz",
-        "lider data prepare cub200 --from /data/CUB_200_2011 --unchecked",
-    )
+def _content(folder: Path) -> tuple[int, int]:
+    """How many bytes are below a folder, and how many image files."""
+    from ..streams.datasets.catalogue import IMAGE_SUFFIXES
+
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    images = sum(file.suffix.lower() in IMAGE_SUFFIXES for file in files)
+    return sum(file.stat().st_size for file in files), images
+
+
+@command(
+    "lider data prepare cifar100",
+    "lider data prepare cifar100 --from cifar-100-python.tar.gz",
+    "lider data prepare cub200 --from /data/CUB_200_2011 --unchecked",
+    group=group,
 )
 def prepare(
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="lider data list.", show_default=False, autocompletion=completion.data_sets
-        ),
-    ],
-    root: RootOption = None,
+    name: Annotated[str, argument("The data set (lider data list).", values=completion.data_sets)],
+    root: Root = None,
     from_: Annotated[
         Path | None,
-        typer.Option(
-            "--from",
-            help="Import this archive or folder instead of downloading.",
-            metavar="PATH",
-            show_default="download",
+        option(
+            "Import this archive or folder instead of downloading.",
+            names=["--from"],
+            default="download",
         ),
     ] = None,
     unchecked: Annotated[
-        bool,
-        typer.Option("--unchecked", help="Also take other files, or only some of the images."),
+        bool, flag("--unchecked", "Also accept other files, or only some of the images.")
     ] = False,
 ) -> None:
     """Download or import a data set, check it, and decode it once.
@@ -130,18 +118,15 @@ def prepare(
         path = bring(data.name, home, from_, checked=not unchecked, report=report)
     stream = decode_data_set(data, home)
     images = sum(len(task.train) + len(task.test) for task in stream.tasks)
-    was = "was there already (remove it to bring it again)" if already else "is ready"
-    print(f"{data.title} {was}: {path}, {images:,} images of {len(stream.names)} classes")
-    print(f"use it with: {_variable(root, home)}lider run --benchmark {data.benchmark}")
-
-
-def _variable(root: Path | None, home: Path) -> str:
-    return "" if root is None else f"LIDER_DATA={home} "
+    state = "was there already (remove it to prepare it again)" if already else "is ready"
+    print(f"{data.title} {state}: {path}, {images:,} images of {len(stream.names)} classes")
+    variable = "" if root is None else f"LIDER_DATA={home} "
+    print(f"use it with: {variable}lider run --benchmark {data.benchmark}")
 
 
 @contextmanager
 def _bar() -> Iterator[Report | None]:
-    """A bar in a terminal; plain lines, which are the default, elsewhere."""
+    """A progress bar in a terminal; elsewhere None, which prints plain lines."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = new_console(stderr=True)
@@ -157,29 +142,8 @@ def _bar() -> Iterator[Report | None]:
         items: dict[str, Any] = {}
 
         def report(what: str, done: int, total: int) -> None:
-            item = items.setdefault(what, None)
-            if item is None:
-                item = items[what] = progress.add_task(what, total=total)
-            progress.update(item, completed=done)
+            if what not in items:
+                items[what] = progress.add_task(what, total=total)
+            progress.update(items[what], completed=done)
 
         yield report
-
-
-def _content(folder: Path) -> tuple[int, int]:
-    """How many bytes are below a folder, and how many image files."""
-    from ..streams.datasets.catalogue import IMAGE_SUFFIXES
-
-    files = [file for file in folder.rglob("*") if file.is_file()]
-    images = sum(file.suffix.lower() in IMAGE_SUFFIXES for file in files)
-    return sum(file.stat().st_size for file in files), images
-
-
-def _size(number: int) -> str:
-    """
-    >>> _size(169_001_437), _size(4_542)
-    ('169 MB', '4.54 kB')
-    """
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if number >= size:
-            return f"{number / size:.3g} {unit}"
-    return f"{number} B"

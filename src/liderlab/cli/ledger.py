@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,51 +10,42 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import RunFailed, Stopped, UserError, unknown
-from .help_pages import Group, examples
-from .shared import AGAIN, JsonOption, new_console, print_json
+from ..errors import RunFailed, UserError, unknown
+from .commands import command, command_group, explain_stop
+from .options import Json, argument, flag, option
+from .output import new_console, print_json
 from .study import runner
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..paper.ledger.campaign import CampaignRun
     from ..paper.ledger.record import LedgerRecord
     from ..paper.ledger.reproduction_check import CheckOutcome
     from ..runs.planned_run import PlannedRun
 
-app = typer.Typer(
-    cls=Group, epilog=examples("lider ledger --table faa --setting cifar100", "lider ledger cells")
-)
+group = command_group("ledger", "lider ledger --table faa --setting cifar100", "lider ledger cells")
 Tree = dict[str, Any]
-RecordsOption = Annotated[
-    Path | None, typer.Option(help="Other records than those that come with the package.")
+Records = Annotated[
+    Path | None, option("A folder of records.", default="those that come with the package")
 ]
 
 
-@app.callback(invoke_without_command=True)
+@group.callback(invoke_without_command=True)
 def show(
     context: typer.Context,
-    table: Annotated[
-        str | None, typer.Option(help="Only this table: faa, ff, single-epoch, …")
-    ] = None,
-    setting: Annotated[
-        str | None, typer.Option(help="Only this setting: cifar100, cub200, …")
-    ] = None,
-    status: Annotated[
-        str | None, typer.Option(help="Only these: paper, smaller, or not (measured).")
-    ] = None,
-    records: RecordsOption = None,
-    as_json: JsonOption = False,
+    table: Annotated[str | None, option("Only this table: faa, ff, single-epoch, …")] = None,
+    setting: Annotated[str | None, option("Only this setting: cifar100, cub200, …")] = None,
+    status: Annotated[str | None, option("Only these: paper, smaller, or not (measured).")] = None,
+    records: Records = None,
+    as_json: Json = False,
 ) -> None:
     """Every cell of the paper's tables: ours beside theirs.
 
     Reads the records of measured runs that come with the package, or those of --records; writes
-    nothing. What was not measured is listed as such.
+    nothing. Cells that were not measured are listed too.
     """
-    if (command := context.invoked_subcommand) is not None:
+    if (name := context.invoked_subcommand) is not None:
         if as_json or any((table, setting, status, records)):
-            raise UserError(f"options come after the command: lider ledger {command} …")
+            raise UserError(f"options come after the command: lider ledger {name} …")
         return
     from ..report.ledger_pages import cell_table, table_counts
 
@@ -69,18 +61,15 @@ def show(
         console.print(table_counts(ledger))
         chosen = [row for row in chosen if row["ours"]]
         if not chosen:
-            console.print("nothing was measured yet: lider ledger measure", highlight=False)
+            print("nothing was measured yet: lider ledger measure")
             return
         console.print()
     console.print(cell_table(chosen))
-    console.print(
-        "ours: mean ± std (seeds); –: not measured; what a smaller scale is: --json, or the page",
-        highlight=False,
-    )
+    console.print("ours: mean ± std (seeds); –: not measured; --json tells how a scale is smaller")
 
 
 def _chosen(ledger: Tree, table: str | None, setting: str | None, status: str | None) -> list[Tree]:
-    """The cells that were asked for; a name that none of them has is refused."""
+    """The cells that meet the conditions; a value that no cell has is refused."""
     rows: list[Tree] = [*ledger["cells"], *ledger["ours"]]
     kinds = {kind.partition(" ")[0]: kind for kind in ledger["statuses"]}
     if status is not None and status not in kinds and status not in kinds.values():
@@ -106,13 +95,13 @@ def _ledger(folder: Path | None) -> tuple[Tree, list[LedgerRecord]]:
     return assemble(records), records
 
 
-@app.command(epilog=examples("lider ledger cells cifar100 er-ace"))
+@command("lider ledger cells cifar100 er-ace", group=group)
 def cells(
     words: Annotated[
-        list[str] | None, typer.Argument(help="Only cells with these words in their names.")
+        list[str] | None, argument("Only cells with these words in their names.")
     ] = None,
-    records: RecordsOption = None,
-    as_json: JsonOption = False,
+    records: Records = None,
+    as_json: Json = False,
 ) -> None:
     """List the names of the cells, which `check` takes.
 
@@ -126,42 +115,42 @@ def cells(
         raise UserError(f"no cell has {' and '.join(map(repr, words or []))} in its name")
     if as_json:
         print_json(chosen)
-        return
-    for name in chosen:
-        print(name)
+    else:
+        print("\n".join(chosen))
 
 
-@app.command(epilog=examples("lider ledger measure --out ledger --workers 2 --group ablations"))
+@command("lider ledger measure --out ledger --workers 2 --group ablations", group=group)
 def measure(
-    out: Annotated[Path, typer.Option(help="Where the runs go.")] = Path("ledger"),
-    workers: Annotated[int, typer.Option(min=1, help="Runs at a time, each with one thread.")] = 1,
-    group: Annotated[
+    out: Annotated[Path, option("Where the runs go.", metavar="FOLDER")] = Path("ledger"),
+    workers: Annotated[int, option("Runs at a time, each with one thread.", min=1)] = 1,
+    groups: Annotated[
         list[str] | None,
-        typer.Option(
-            help="methods, ablations, single-epoch or stronger; repeatable; default: all."
+        option(
+            "methods, ablations, single-epoch or stronger; repeatable.",
+            names=["--group"],
+            metavar="GROUP",
+            default="all",
         ),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="How many seeds; by default 3, single-epoch 1.")
+        int | None, option("Number of seeds.", default="3, single-epoch 1", min=1)
     ] = None,
     scale: Annotated[
-        str | None, typer.Option(help="Another scale than the ledger's, to try it: smoke.")
+        str | None, option("Another scale, to try it: smoke.", default="the ledger's")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List all runs, and which have finished.")
-    ] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "List all runs, and which have finished.")] = False,
 ) -> None:
     """Run what the ledger needs; skip what is done.
 
     Reads the data sets of the paper's benchmarks. Writes runs, as `lider study` does, to OUT/runs:
-    all of seed 0 first. Interrupted, the same command goes on where it was.
+    all of seed 0 first. The same command goes on after an interruption.
     """
     from ..paper.ledger.campaign import GROUPS, campaign
     from ..paper.studies.cases import Request
     from ..runs.folder import RunFolder
 
-    Request(scale or "cpu")  # a wrong scale is said before anything starts
-    items = campaign(group or tuple(GROUPS), seeds, scale)
+    Request(scale or "cpu")  # refuse a wrong scale before anything starts
+    items = campaign(groups or tuple(GROUPS), seeds, scale)
     plans = list({plan.name: plan for plan in (item.plan(out) for item in items)}.values())
     if dry_run:
         for plan in plans:
@@ -170,25 +159,22 @@ def measure(
     from ..paper.studies.study_execution import check_inputs, is_finished
 
     waiting = [plan for plan in plans if not is_finished(plan)]
-    err = new_console(stderr=True)
-    err.print(f"{len(plans)} runs, {len(plans) - len(waiting)} of them are there already")
-    try:
-        if waiting:
-            check_inputs(waiting)
-        failed = runner(workers)(waiting) if waiting else {}
-    except Stopped as stopped:
-        raise stopped.saying(AGAIN) from None
-    _analyze(items, out, [plan for plan in plans if plan.name not in failed], err)
-    new_console().print(f"next: lider ledger collect {out}", soft_wrap=True, highlight=False)
+    done = len(plans) - len(waiting)
+    print(f"{len(plans)} runs, {done} of them finished earlier", file=sys.stderr)
+    failed: dict[str, str] = {}
+    if waiting:
+        check_inputs(waiting)
+        with explain_stop():
+            failed = runner(workers)(waiting)
+    _analyze(items, out, [plan for plan in plans if plan.name not in failed])
+    print(f"next: lider ledger collect {out}")
     if failed:
         reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
         raise RunFailed(f"{len(failed)} of {len(plans)} runs failed: {reasons}")
 
 
-def _analyze(
-    items: Sequence[CampaignRun], out: Path, done: Sequence[PlannedRun], err: Console
-) -> None:
-    """Look into the first pair, once."""
+def _analyze(items: Sequence[CampaignRun], out: Path, done: Sequence[PlannedRun]) -> None:
+    """Analyse the first pair of runs, once."""
     from ..paper.ledger.campaign import ANALYSES, followed
     from ..paper.studies.single_run_analysis import analyze_run
     from ..report.terminal.study_tables import write_findings
@@ -200,27 +186,24 @@ def _analyze(
         for name in ANALYSES:
             folder = plan.folder / "analysis" / name
             if not (folder / "result.json").is_file():
-                err.print(f"{name} in {plan.name}", highlight=False)
+                print(f"{name} in {plan.name}", file=sys.stderr)
                 findings, figure, document = analyze_run(name, plan.folder, item.scale)
                 title = f"# {document['title']}\n\nThe run {plan.name}.\n\n"
                 write_findings(document, title, findings, figure, folder)
 
 
-@app.command(epilog=examples("lider ledger collect ledger"))
+@command("lider ledger collect ledger", group=group)
 def collect(
     folder: Annotated[
         Path | None,
-        typer.Argument(
-            help="Where `measure` or `study` put their runs; without one, only write anew.",
-            show_default=False,
-        ),
+        argument("Where `measure` or `study` put their runs; without it, only write the pages."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where to write; by default the ledger_paths of the source tree."),
+        option("Where to write.", metavar="FOLDER", default="the source tree"),
     ] = None,
     commit: Annotated[
-        str | None, typer.Option(help="The commit of this project that the runs were made with.")
+        str | None, option("The commit of this project that the runs were made with.")
     ] = None,
 ) -> None:
     """Take the finished runs of a folder into the ledger.
@@ -235,7 +218,7 @@ def collect(
     where = ledger_paths(out)
     found = collect_records(folder, commit) if folder else CollectedRecords([], {})
     for name, why in found.left_out.items():
-        new_console(stderr=True).print(f"left out {name}: {why}", highlight=False, soft_wrap=True)
+        print(f"left out {name}: {why}", file=sys.stderr)
     old = read_records(where.records) if where.records.is_dir() else []
     records = merged(old, found.records)
     try:
@@ -249,22 +232,20 @@ def collect(
     )
 
 
-@app.command(epilog=examples("lider ledger check --cell faa/cifar100/500/er-ace+lider"))
+@command("lider ledger check --cell faa/cifar100/500/er-ace+lider", group=group)
 def check(
-    cell: Annotated[str, typer.Option(help="lider ledger cells.", show_default=False)],
-    seed: Annotated[
-        int | None, typer.Option(help="Which of its runs; by default the first.")
-    ] = None,
+    cell: Annotated[str, option("The cell (lider ledger cells).")],
+    seed: Annotated[int | None, option("Which of its runs.", default="the first")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The run's folder, kept and resumed; by default a temporary one."),
+        option("The run folder, kept and resumed.", metavar="FOLDER", default="a temporary folder"),
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(min=0, help="Points FAA and FF may differ by; by default docs/studies.md."),
+        option("Points by which FAA and FF may differ.", default="see docs/studies.md", min=0),
     ] = None,
-    records: RecordsOption = None,
-    as_json: JsonOption = False,
+    records: Records = None,
+    as_json: Json = False,
 ) -> None:
     """Run one cell again, and compare it with what is committed.
 
@@ -277,41 +258,38 @@ def check(
         records_of_cell,
         repeat_run,
     )
+    from ..report.terminal.progress import ProgressDisplay
 
     runs = records_of_cell(cell, *_ledger(records))
     record = record_of_seed(runs, seed)
-
-    from ..report.terminal.progress import ProgressDisplay
-
-    err = new_console(stderr=True)
-    err.print(f"{record.name}: {record.command}", highlight=False, soft_wrap=True)
-    with tempfile.TemporaryDirectory() as temporary, ProgressDisplay(err, 1) as display:
+    print(f"{record.name}: {record.command}", file=sys.stderr)
+    not_kept = ["nothing was kept; with --out it can be resumed"] if out is None else []
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        explain_stop(*not_kept),
+        ProgressDisplay(new_console(stderr=True)) as display,
+    ):
         display.begin(record.name)
-        try:
-            now = repeat_run(record, out or Path(temporary) / "run", display)
-        except Stopped as stopped:
-            if out is None:
-                raise stopped.saying("nothing was kept; with --out it can be resumed") from None
-            raise stopped.saying(AGAIN) from None
+        now = repeat_run(record, out or Path(temporary) / "run", display)
         display.finish()
-    verdict = compare(record, now, runs, tolerance)
-    _tell(cell, verdict, as_json)
-    if not verdict.agrees:
+    outcome = compare(record, now, runs, tolerance)
+    _tell(cell, outcome, as_json)
+    if not outcome.agrees:
         raise RunFailed(f"{cell} does not agree with its record")
 
 
-def _tell(cell: str, verdict: CheckOutcome, as_json: bool) -> None:
-    committed, now = verdict.committed, verdict.now
+def _tell(cell: str, outcome: CheckOutcome, as_json: bool) -> None:
+    committed, now = outcome.committed, outcome.now
     if as_json:
         tree = {
             "cell": cell,
             "record": committed.name,
-            "agrees": verdict.agrees,
+            "agrees": outcome.agrees,
             "committed": committed.class_incremental.model_dump(),
             "now": now.class_incremental.model_dump(),
-            "apart": verdict.apart,
-            "allowed": verdict.allowed,
-            "other_versions": verdict.other,
+            "apart": outcome.apart,
+            "allowed": outcome.allowed,
+            "other_versions": outcome.other,
         }
         print_json(tree)
         return
@@ -320,12 +298,12 @@ def _tell(cell: str, verdict: CheckOutcome, as_json: bool) -> None:
         if a is not None and b is not None:
             print(
                 f"{metric.upper()}: committed {a:.4f}, now {b:.4f}, difference {b - a:+.4f} "
-                f"(allowed: {verdict.allowed[metric]:.4f})"
+                f"(allowed: {outcome.allowed[metric]:.4f})"
             )
-    for name, (before, here) in verdict.other.items():
+    for name, (before, here) in outcome.other.items():
         print(f"{name}: committed {before}, here {here}")
-    if not verdict.apart:
+    if not outcome.apart:
         exact = " and weights" if committed.network and now.network else ""
         print(f"equal: FAA, FF, accuracy matrix{exact}")
     else:
-        print(f"not equal: {', '.join(verdict.apart)}")
+        print(f"not equal: {', '.join(outcome.apart)}")

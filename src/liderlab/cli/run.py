@@ -1,77 +1,78 @@
-"""Commands that train: run, resume."""
+"""`lider run`, and the training that `resume` and `pretrain` share with it."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from ..errors import UserError, unknown
-from . import completion
-from . import run_options as option
-from .help_pages import TRAIN, examples
-from .shared import RunArgument, given
-from .training_commands import assigned, train
+from ..errors import UserError
+from . import options as o
+from .commands import command
+from .options import assigned, given
+from .output import new_console
 
-app = typer.Typer()
+if TYPE_CHECKING:
+    from ..config.schema import RunConfig
+    from ..runs.build import Run
+    from ..runs.execute import Existing
 
 
-@app.command(
-    rich_help_panel=TRAIN,
-    epilog=examples(
-        "lider run --method er-ace --lider --buffer 100 --out runs/x",
-        "lider run --preset cifar100-500-der++-lider --scale cpu --seed 1",
-        "lider run --config runs/x/config.yaml --set training.lr=0.05 --out runs/y",
-    ),
+@command(
+    "lider run --method er-ace --lider --buffer 100 --out runs/x",
+    "lider run --preset cifar100-500-der++-lider --scale cpu --seed 1",
+    "lider run --config runs/x/config.yaml --set training.lr=0.05 --out runs/y",
 )
 def run(
-    preset: option.Preset = None,
-    scale: option.Scale = None,
-    benchmark: option.Benchmark = None,
-    method: option.Method = None,
-    lider: option.Lider = False,
-    lider_alpha: option.LiderAlpha = None,
-    lider_beta: option.LiderBeta = None,
-    lider_on: option.LiderOn = None,
-    lider_draw: option.LiderDraw = None,
-    lider_targets: option.LiderTargets = None,
-    regularizer: option.Regularizer = None,
-    buffer: option.Buffer = None,
-    epochs: option.Epochs = None,
-    batch_size: option.BatchSize = None,
-    lr: option.Lr = None,
-    backbone: option.Backbone = None,
-    width: option.Width = None,
-    pretrained: option.Pretrained = None,
-    tasks: option.Tasks = None,
-    class_order: option.ClassOrder = None,
-    seed: option.Seed = None,
-    device: option.Device = None,
-    memory_storage: option.MemoryStorage = None,
-    memory_device: option.MemoryDevice = None,
-    stream_device: option.StreamDevice = None,
-    precision: option.Precision = None,
-    compile_: option.Compile = False,
-    evaluate: option.Evaluate = None,
-    threads: option.Threads = None,
-    devices: option.Devices = None,
-    strategy: option.Strategy = None,
-    config: option.Config = None,
-    set_: option.Set = None,
-    out: option.Out = None,
-    force: option.Force = False,
-    resume: option.Resume = False,
-    checkpoint_every: option.CheckpointEvery = None,
-    on_nonfinite: option.OnNonfinite = None,
-    tracker: option.Tracker = None,
-    deterministic: option.Deterministic = None,
+    preset: o.Preset = None,
+    scale: o.Scale = None,
+    benchmark: o.Benchmark = None,
+    method: o.Method = None,
+    lider: o.Lider = False,
+    lider_alpha: o.LiderAlpha = None,
+    lider_beta: o.LiderBeta = None,
+    lider_on: o.LiderOn = None,
+    lider_draw: o.LiderDraw = None,
+    lider_targets: o.LiderTargets = None,
+    regularizer: o.Regularizer = None,
+    buffer: o.Buffer = None,
+    epochs: o.Epochs = None,
+    batch_size: o.BatchSize = None,
+    lr: o.Lr = None,
+    backbone: o.Backbone = None,
+    width: o.Width = None,
+    pretrained: o.Pretrained = None,
+    tasks: o.Tasks = None,
+    class_order: o.ClassOrder = None,
+    seed: o.Seed = None,
+    device: o.Device = None,
+    memory_storage: o.MemoryStorage = None,
+    memory_device: o.MemoryDevice = None,
+    stream_device: o.StreamDevice = None,
+    precision: o.Precision = None,
+    compile_: o.Compile = False,
+    evaluate: o.Evaluate = None,
+    threads: o.Threads = None,
+    devices: o.Devices = None,
+    strategy: o.Strategy = None,
+    config: o.Config = None,
+    set_: o.Set = None,
+    out: o.Out = None,
+    force: o.Force = False,
+    resume: o.Resume = False,
+    checkpoint_every: o.CheckpointEvery = None,
+    on_nonfinite: o.OnNonfinite = None,
+    tracker: o.Tracker = None,
+    deterministic: o.Deterministic = None,
 ) -> None:
     """Train a method on a benchmark, evaluate it, keep everything.
 
-    Reads the benchmark's data (below LIDER_DATA; split-digits and synthetic need none), and what
-    --config and --pretrained name. Writes config.yaml, metrics.jsonl, checkpoints/, result.json and
-    accuracy.png into --out, the run's folder. Prints metrics; progress goes to standard error.
+    Reads the benchmark's data (below LIDER_DATA; split-digits and synthetic need none), and the
+    files of --config and --pretrained. Writes config.yaml, metrics.jsonl, checkpoints/, result.json
+    and accuracy.png into --out, the run folder. Prints metrics; progress goes to standard error.
 
     Values come from the defaults, the benchmark, --preset, --config, the options, and --set; later
     ones win. --scale then lowers them.
@@ -80,7 +81,9 @@ def run(
     from ..config.yaml_values import read_yaml
     from ..distributed.placement import started_with
 
-    options: dict[str, Any] = {
+    if force and resume:
+        raise UserError("--force starts again and --resume goes on: give one of them")
+    layer: dict[str, Any] = {
         "benchmark": given(
             name=benchmark,
             tasks=tasks,
@@ -110,97 +113,26 @@ def run(
             tracker=tracker or None,
         ),
     }
-    of_lider = given(
+    lider_options = given(
         alpha=lider_alpha,
         beta=lider_beta,
         on=lider_on,
         draw=lider_draw,
-        learn_targets=_learned(lider_targets),
+        learn_targets=None if lider_targets is None else lider_targets == "learned",
     )
-    if lider or of_lider:
-        options["regularizers"]["lider"] = of_lider
-    if force and resume:
-        raise UserError("--force starts again and --resume goes on: give one of them")
-    layers = [read_yaml(config)] if config else []
-    # an empty section must not stand in for whatever a file says there
-    options = {field: value for field, value in options.items() if value != {}}
-    complete = make_config(*layers, options, assigned(set_))
+    if lider or lider_options:
+        layer["regularizers"]["lider"] = lider_options
+    files = [read_yaml(config)] if config else []
+    # an empty section would replace one of another kind in the file, and hide that mistake
+    layer = {field: value for field, value in layer.items() if value != {}}
+    complete = make_config(*files, layer, assigned(set_))
     name = "-".join([complete.benchmark.name, complete.method.name, *complete.regularizers])
     out = out or Path("runs") / f"{complete.preset or name}-seed{complete.seed}"
     train(complete, out, "replace" if force else "resume" if resume else None)
 
 
-@app.command(
-    rich_help_panel=TRAIN,
-    epilog=examples("lider resume runs/x", "lider resume runs/x --on-nonfinite skip"),
-)
-def resume(
-    run: RunArgument,
-    on_nonfinite: Annotated[
-        str | None,
-        typer.Option(
-            help="From now on: stop, or skip steps that are not finite.",
-            metavar="WHAT",
-            show_default="as before",
-            autocompletion=completion.one_of("stop", "skip"),
-        ),
-    ] = None,
-    checkpoint_every: Annotated[
-        str | None,
-        typer.Option(
-            help="From now on: steps (200) or time (30s, 5m).",
-            metavar="INTERVAL",
-            show_default="as before",
-        ),
-    ] = None,
-    tracker: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="From now on: tensorboard, wandb or mlflow; repeatable; or none.",
-            metavar="NAME",
-            show_default="as before",
-            autocompletion=completion.one_of("tensorboard", "wandb", "mlflow", "none"),
-        ),
-    ] = None,
-    devices: Annotated[
-        int | None,
-        typer.Option(help="From now on: shared among so many devices.", show_default="as before"),
-    ] = None,
-    strategy: Annotated[
-        str | None,
-        typer.Option(
-            help="From now on: ddp, or ddp-syncbn.",
-            metavar="NAME",
-            show_default="as before",
-            autocompletion=completion.one_of("ddp", "ddp-syncbn"),
-        ),
-    ] = None,
-) -> None:
-    """Go on with an interrupted run, as if it had never stopped.
-
-    Reads config.yaml and the last whole checkpoint in RUN, and the run's data; writes the same
-    files as lider run. A finished run is shown again, and nothing is done.
-    """
-    from ..config.merging import make_config
-    from ..distributed.placement import started_with
-    from ..runs.folder import RunFolder
-
-    folder = RunFolder.open(run)
-    changes = given(
-        on_nonfinite=on_nonfinite,
-        checkpoint_every=checkpoint_every,
-        tracker=[] if tracker == ["none"] else tracker or None,
-        devices=started_with() if devices is None else devices,
-        strategy=strategy,
-    )
-    config = folder.config()
-    if changes:
-        config = make_config(config.model_dump(mode="json"), changes)
-    train(config, run, "resume")
-
-
 def _class_order(text: str | None) -> Any:
-    if text is None or text in ("natural", "shuffled"):
+    if text is None or text in o.ORDERS:
         return text
     try:
         return [int(part) for part in text.split(",")]
@@ -210,7 +142,64 @@ def _class_order(text: str | None) -> Any:
         ) from None
 
 
-def _learned(text: str | None) -> bool | None:
-    if text not in (None, "learned", "fixed"):
-        raise unknown("--lider-targets", text, ["learned", "fixed"])
-    return None if text is None else text == "learned"
+def train(config: RunConfig, out: Path, existing: Existing | None) -> bool:
+    """Run with a progress display, then print the metrics.
+
+    existing: None asks the user about an unfinished run in the folder. Returns whether this process
+    leads the run; where several share it, the others print and write nothing.
+    """
+    from ..distributed.placement import find_place
+    from ..report.terminal.progress import ProgressDisplay
+    from ..report.terminal.tables import duration, metrics, remarks
+    from ..runs.accuracy_figure import leave_figure
+    from ..runs.execute import run as execute
+
+    leads = find_place(config.devices).leads
+    existing = existing or (_ask_about(out) if leads else "refuse")
+    if not leads:
+        execute(config, out, existing=existing)
+        return False
+    progress = new_console(stderr=True)
+    started: list[Run] = []
+
+    def on_start(work: Run) -> None:
+        started.append(work)
+        for line in _regularised_stages(work):
+            progress.print(line, soft_wrap=not progress.is_terminal)
+
+    with ProgressDisplay(progress) as display:
+        result = execute(config, out, existing=existing, listener=display, on_start=on_start)
+    leave_figure(result, out)
+    new_console().print(metrics(result))
+    for remark in remarks(result):
+        print(remark)
+    if started:
+        print(f"wrote {out} in {duration(result)}")
+    else:
+        print(f"{out} had finished already: nothing was done")
+    return True
+
+
+def _ask_about(out: Path) -> Literal["refuse", "resume"]:
+    """Ask whether to resume an unfinished run; refuse where no user can answer."""
+    from ..runs.folder import RunFolder
+
+    folder = RunFolder(out)
+    if not folder.begun or folder.finished or folder.foreign:
+        return "refuse"
+    answers = sys.stdin is not None and sys.stdin.isatty()  # None: closed by the parent process
+    if answers and typer.confirm(f"{out} holds an unfinished run: resume it?"):
+        return "resume"
+    raise UserError(
+        f"{out} holds an unfinished run: --resume to go on with it, --force to start again"
+    )
+
+
+def _regularised_stages(work: Run) -> Iterator[str]:
+    """The stages that each regulariser covers, named by the user or found in the network."""
+    from ..runs.result import resolved
+
+    for name, found in resolved(work).items():
+        left_out = ", ".join(found["left_out"])
+        rest = f"; nothing to regularise in {left_out}" if left_out else ""
+        yield f"{name} regularises {' → '.join(found['chain'])}{rest}"

@@ -8,55 +8,49 @@ from typing import Annotated
 import typer
 
 from ..errors import UserError
-from .help_pages import TRAIN, examples
+from .commands import command
+from .options import option
 
-app = typer.Typer()
 
-
-@app.command(
-    rich_help_panel=TRAIN,
-    epilog=examples(
-        "lider verify-resume --method er-ace --lider --kills 5",
-        "lider verify-resume --benchmark synthetic --kills 2 --keep proof",
-    ),
+@command(
+    "lider verify-resume --method er-ace --lider --kills 5",
+    "lider verify-resume --benchmark synthetic --kills 2 --keep proof",
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
 def verify_resume(
     context: typer.Context,
-    kills: Annotated[int, typer.Option(min=1, help="How often to kill the run.")] = 5,
+    kills: Annotated[int, option("How often to kill the run.", min=1)] = 5,
     keep: Annotated[
         Path | None,
-        typer.Option(
-            help="Keep the runs in this (new) folder.", metavar="FOLDER", show_default="no"
-        ),
+        option("Keep the runs in this new folder.", metavar="FOLDER", default="no"),
     ] = None,
 ) -> None:
     """Prove that a run survives SIGKILL at any moment, to the bit.
 
     Takes all options of lider run but --out, --force and --resume. Reads what such a run reads;
-    writes two runs into a temporary folder, or --keep: one undisturbed, one that is killed and
-    resumed, and compares everything. Exit code 0: no difference; 1: there is one.
+    writes two runs into a temporary folder, or --keep: one undisturbed, one killed and resumed.
+    Then compares everything. Exit code 0: no difference; 1: a difference.
     """
-    for option in ("--out", "--force", "--resume"):
-        if any(word.partition("=")[0] == option for word in context.args):
+    for name in ("--out", "--force", "--resume"):
+        if any(word.partition("=")[0] == name for word in context.args):
             raise UserError(
-                f"verify-resume makes folders of its own and takes no {option}: leave it out, or "
+                f"verify-resume makes folders of its own and takes no {name}: leave it out, or "
                 "keep the runs with --keep FOLDER"
             )
+    if keep is not None and keep.exists():
+        raise UserError(f"{keep} exists: choose another folder for --keep")
     import shutil
     import tempfile
 
     from ..runs.resume_proof import verify_resume as verify
 
-    if keep is not None and keep.exists():
-        raise UserError(f"{keep} exists: choose another folder for --keep")
     with tempfile.TemporaryDirectory() as temporary:
         folder = keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         try:
             verdict = verify(context.args, kills, folder, lambda text: print(text, flush=True))
         except UserError:
-            shutil.rmtree(folder, ignore_errors=True)  # it would be in the next attempt's way
+            shutil.rmtree(folder, ignore_errors=True)  # it would block the next attempt
             raise
     for difference in verdict.differences[:20]:
         print(f"differs: {difference}")

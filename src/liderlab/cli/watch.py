@@ -1,4 +1,4 @@
-"""The command that looks on: watch."""
+"""`lider watch`: runs while they train."""
 
 from __future__ import annotations
 
@@ -7,37 +7,28 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ..errors import check_numbers
 from . import completion
-from .help_pages import LOOK, examples
-from .shared import JsonOption, leave_out, new_console, print_json
+from .commands import command
+from .options import Json, argument, flag, option
+from .output import new_console, print_json, report_damaged
 
-app = typer.Typer()
 
-
-@app.command(rich_help_panel=LOOK, epilog=examples("lider watch runs", "lider watch runs/x --once"))
+@command("lider watch runs", "lider watch runs/x --once")
 def watch(
     path: Annotated[
-        Path,
-        typer.Argument(
-            help="A run's folder, or one that holds some.",
-            show_default=False,
-            autocompletion=completion.run_folders,
-        ),
+        Path, argument("A run folder, or one that holds some.", values=completion.run_folders)
     ],
     once: Annotated[
-        bool,
-        typer.Option("--once", help="Print how things stand, and end; without a terminal, always."),
+        bool, flag("--once", "Print the state once, and end; without a terminal, always.")
     ] = False,
-    every: Annotated[float, typer.Option(help="Seconds between two looks, 0.1 to 86400.")] = 1.0,
-    as_json: JsonOption = False,
+    every: Annotated[float, option("Seconds between two looks, 0.1 to 86400.")] = 1.0,
+    as_json: Json = False,
 ) -> None:
     """Follow runs: how far, how good, how long still.
 
     Ends when all have finished, or by Ctrl-C. Reads progress.json and metrics.jsonl of every run
-    below PATH; writes nothing. The runs do not notice.
+    below PATH; writes nothing, and does not disturb the runs.
     """
     check_numbers(every=every, at_least=0.1, at_most=86_400)
     from rich.live import Live
@@ -57,4 +48,4 @@ def watch(
                 if snapshots and all(s.record.state == "finished" for s in snapshots):
                     break
                 time.sleep(every)
-    leave_out(watched.complaints)
+    report_damaged(watched.complaints)

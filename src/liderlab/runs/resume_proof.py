@@ -65,7 +65,7 @@ def verify_resume(
 @contextmanager
 def _started(arguments: Sequence[str], out: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A run in a process of its own, which does not outlive whoever watches it."""
-    command = [sys.executable, "-m", "liderlab.cli", "run", "--out", str(out), *arguments]
+    command = [sys.executable, "-m", "liderlab", "run", "--out", str(out), *arguments]
     with out.with_suffix(".log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:

@@ -274,7 +274,7 @@ def test_watch_follows_a_run_to_its_end_in_a_terminal(
     here, there = pty.openpty()
     with RunFolder(path).lock():
         process = subprocess.Popen(
-            [sys.executable, "-m", "liderlab.cli", "watch", str(path), "--every", "0.1"],
+            [sys.executable, "-m", "liderlab", "watch", str(path), "--every", "0.1"],
             stdout=there,
             stderr=there,
             env=environment,

@@ -1,7 +1,7 @@
-"""How `--help` looks: like a manual page, in 80 columns.
+"""The layout of `--help`: a manual page, in 80 columns.
 
-Usage, what the command does, what it reads and writes, its options in groups, and examples that can
-be copied. Plain text; headings and names are bold in a terminal, unless NO_COLOR is set.
+Usage, what the command does, what it reads and writes, its options under headings, and examples to
+copy. Plain text; headings and names are bold in a terminal, unless NO_COLOR is set.
 """
 
 from __future__ import annotations
@@ -16,38 +16,22 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-START, TRAIN, LOOK, USE, MANY, PAPER, AROUND = GROUPS = (
-    "Start here",
-    "Train",
-    "Look at runs",
-    "Use the result",
-    "Many runs",
-    "The paper",
-    "Data and tools",
-)
-"""Of the commands, in the order of `lider --help`."""
-
-NARROW, WIDE = 60, 100  # columns that text is set in, whatever the terminal has
+NARROW, WIDE = 60, 100  # columns of text, however wide the terminal is
 INDENT, TERM = 2, 24  # columns before a name, and for it
-VALUES = {"int": "N", "float": "X", "path": "PATH", "str": "TEXT", "list[str]": "TEXT"}
+VALUES = {"int": "N", "float": "X", "path": "PATH"}
 GLUE = "\N{NO-BREAK SPACE}"
 Row = tuple[str, str]
 
 
-def examples(*commands: str) -> str:
-    """What stands at the end of a command's help; one command a line."""
-    return "\n".join(commands)
-
-
-class Command(TyperCommand):
-    """A command whose help is set as above."""
+class HelpCommand(TyperCommand):
+    """A command whose help has this layout."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         typer.echo(page(self, ctx), nl=False)
 
 
-class Group(TyperGroup):
-    """A command of commands."""
+class HelpGroup(TyperGroup):
+    """A group of commands whose help has this layout."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         typer.echo(page(self, ctx), nl=False)
@@ -65,9 +49,9 @@ def page(command: TyperCommand | TyperGroup, ctx: Any) -> str:
     sections = [("Arguments", [(_name(p), _meaning(p, ctx)) for p in arguments])]
     if isinstance(command, TyperGroup):
         sections += _grouped(_commands(command, ctx), "Commands")
-    told = [(p.rich_help_panel, (_names(p, ctx), _meaning(p, ctx))) for p in options]
-    sections += _grouped(told, "Options")
-    parts += [_section(title, rows, width) for title, rows in sections if rows]
+    rows = [(p.rich_help_panel, (_names(p, ctx), _meaning(p, ctx))) for p in options]
+    sections += _grouped(rows, "Options")
+    parts += [_section(title, content, width) for title, content in sections if content]
     if command.epilog:
         parts.append(_epilog(command.epilog))
     return "\n\n".join(parts) + "\n"
@@ -87,19 +71,20 @@ def _name(argument: Any) -> str:
 
 
 def _names(option: Any, ctx: Any) -> str:
-    """`-o, --out PATH`; both ways of a switch that has two."""
+    """`-o, --out PATH`; both names of a switch like `--memory / --no-memory`."""
     short_first = sorted(option.opts, key=len)
     names = " / ".join([", ".join(short_first), *option.secondary_opts])
     return names if option.is_flag else f"{names} {_value(option, ctx)}"
 
 
 def _value(option: Any, ctx: Any) -> str:
+    """The word for the value: a letter for a number, else the last word of the option's name."""
     kind = str(option.display_type(ctx)).strip("<>").removesuffix(" range")
-    return option.metavar or VALUES.get(kind, "VALUE")
+    return option.metavar or VALUES.get(kind) or option.name.strip("_").split("_")[-1].upper()
 
 
 def _meaning(parameter: Any, ctx: Any) -> str:
-    """What it is for; then its default, and what it must be, which no line break parts."""
+    """The help text; then the default and the limits, in brackets that no line break splits."""
     text, bracket, facts = parameter.get_help_record(ctx)[1].partition("  [")
     facts = re.sub(r"default: \((.*?)\)", r"default: \1", f"[{facts}")
     facts = re.sub(r"([\d.]+)<=x<=([\d.]+)", r"\1 to \2", facts)
@@ -116,18 +101,15 @@ def _commands(group: TyperGroup, ctx: Any) -> Iterator[tuple[str | None, Row]]:
 
 
 def _grouped(rows: Iterable[tuple[str | None, Row]], rest: str) -> list[tuple[str, list[Row]]]:
-    """Rows under their titles, in the order of the first of each. Those without a title come first,
-    unless that is --help alone."""
-    groups: dict[str, list[Row]] = {title: [] for title in (rest, *GROUPS)}
-    for title, row in rows:
-        groups.setdefault(title or rest, []).append(row)
-    if len(groups[rest]) == 1:
-        groups[rest] = groups.pop(rest)
+    """Rows under their headings, in the order of the first row of each."""
+    groups: dict[str, list[Row]] = {}
+    for heading, row in rows:
+        groups.setdefault(heading or rest, []).append(row)
     return list(groups.items())
 
 
 def _section(title: str, rows: Sequence[Row], width: int) -> str:
-    """Names to the left, what they mean to the right; below a name that is too long for that."""
+    """Names on the left, meanings on the right, or below a name that is too long."""
     lines = [_bold(f"{title}:")]
     left = min(TERM, max(len(name) for name, _ in rows))
     margin = " " * (INDENT + left + 2)
@@ -141,13 +123,13 @@ def _section(title: str, rows: Sequence[Row], width: int) -> str:
 
 
 def _epilog(text: str) -> str:
-    """Examples under their heading; anything else as it stands."""
+    """Examples under a heading; any other text unchanged."""
     if not text.startswith("lider "):
         return text
     return "\n".join([_bold("Examples:"), *(f"{' ' * INDENT}{line}" for line in text.splitlines())])
 
 
 def _bold(text: str) -> str:
-    """Where output is no terminal, typer takes it out again."""
+    """Typer removes the escape codes where the output is not a terminal."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return text if plain else f"\x1b[1m{text}\x1b[0m"

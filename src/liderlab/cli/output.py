@@ -1,0 +1,56 @@
+"""Messages, JSON and consoles: everything that commands print goes out in one manner."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def complain(message: str) -> int:
+    """Print an error in one line; returns the exit code of a user's mistake."""
+    print(f"lider: {' '.join(message.split())}", file=sys.stderr)
+    return 2
+
+
+def report_damaged(reasons: Iterable[str]) -> None:
+    """Name the damaged runs that a page or table leaves out."""
+    for reason in reasons:
+        complain(f"left out: {reason}")
+
+
+def print_json(tree: Any) -> None:
+    """Print JSON; escaped where the output's encoding is not UTF-8, so that it stays valid."""
+    escape = (sys.stdout.encoding or "").lower() != "utf-8"
+    print(json.dumps(_finite(tree), indent=1, ensure_ascii=escape))
+
+
+def _finite(tree: Any) -> Any:
+    """null for NaN and infinity, which a damaged file may hold and JSON does not know."""
+    if isinstance(tree, Mapping):
+        return {key: _finite(value) for key, value in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return [_finite(value) for value in tree]
+    return None if isinstance(tree, float) and not math.isfinite(tree) else tree
+
+
+def new_console(stderr: bool = False, repaints: bool = False) -> Console:
+    """A console for tables and progress; with NO_COLOR, plain text without escape codes.
+
+    Markup is off, because a path may contain square brackets. repaints: keep the escape codes that
+    move the cursor, for a display that consists of them.
+    """
+    from rich.console import Console
+
+    if not os.environ.get("NO_COLOR"):
+        return Console(stderr=stderr, markup=False, highlight=False)
+    terminal = None if repaints else False
+    return Console(
+        stderr=stderr, markup=False, highlight=False, color_system=None, force_terminal=terminal
+    )
