@@ -1,11 +1,13 @@
 """The documentation keeps up with the code."""
 
 import inspect
+import itertools
 import re
 from pathlib import Path
 
 import pytest
 
+from liderlab.config.compatibility import why_not
 from liderlab.config.options import SUPPLIED
 from liderlab.methods import METHODS
 from liderlab.regularizers import REGULARIZERS
@@ -17,8 +19,12 @@ PAGES = {name: (entry, "method") for name, entry in METHODS.items()} | {
 }
 
 
-@pytest.mark.parametrize("name", PAGES)
+WRITTEN = sorted(page.stem for page in ROOT.glob("docs/methods/*.md"))
+
+
+@pytest.mark.parametrize("name", WRITTEN)
 def test_every_option_is_on_its_page(name: str) -> None:
+    """A page is optional: the site generates one for an entry without (docs/method_pages.py)."""
     entry, kind = PAGES[name]
     target = entry.load()
     function = target.__init__ if inspect.isclass(target) else target
@@ -55,7 +61,25 @@ def test_what_may_change_on_resuming_is_documented() -> None:
 
 
 def test_every_page_is_in_the_sites_navigation() -> None:
-    """`make docs` builds strictly, which also checks every link; a page nobody lists is lost."""
+    """`make docs` builds strictly and checks every link; the hook lists the methods' pages."""
     site = (ROOT / "mkdocs.yml").read_text()
-    pages = [page.relative_to(ROOT / "docs") for page in ROOT.glob("docs/**/*.md")]
+    pages = [page.relative_to(ROOT / "docs") for page in ROOT.glob("docs/*.md")]
     assert not [page for page in pages if f": {page}\n" not in site]
+
+
+def test_readmes_table_of_methods_and_regularisers_is_true() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("| | plain |"))
+    columns = re.findall(r"`--(?:regularizer )?(\w+)`", lines[start])
+    assert sorted(columns) == sorted(REGULARIZERS)
+    shown = set()
+    for line in itertools.takewhile(lambda line: line.startswith("|"), lines[start + 2 :]):
+        methods, _, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        for method in re.findall(r"`([^`]+)`", methods):
+            shown.add(method)
+            for regularizer, cell in zip(columns, cells, strict=True):
+                options = {"on": "stream"} if cell == "on the stream" else {}
+                assert (why_not(method, regularizer, options) is None) == (cell != "–")
+                if options:
+                    assert why_not(method, regularizer, {}) is not None
+    assert shown == set(METHODS)

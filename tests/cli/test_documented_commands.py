@@ -35,10 +35,10 @@ def blocks(text: str, language: str) -> Iterator[str]:
         yield from INDENTED.findall(FENCED.sub("", text))
 
 
-def typed(page: Path) -> list[str]:
-    """The command lines of a page, without remarks; lines that end in \\ go on."""
+def typed(page: Path, until: str = "\0") -> list[str]:
+    """The command lines of a page, without comments, up to a heading; a final \\ continues a line."""
     lines = []
-    for block in blocks(page.read_text(), ""):
+    for block in blocks(page.read_text().partition(until)[0], ""):
         for line in block.replace("\\\n", " ").splitlines():
             if line.strip().startswith(("lider ", *NOT_OURS)):
                 lines.append(" ".join(line.split("  #")[0].split()))
@@ -72,12 +72,11 @@ def test_nothing_is_overlooked() -> None:
     assert len(list(blocks(text, "python"))) == 1
 
 
-def everything(lider: Lider, page: Path) -> None:
+def everything(lider: Lider, page: Path, until: str = "\0") -> None:
     """Run a page's commands from top to bottom, in an empty folder with the files it names."""
-    text = page.read_text()
-    for name, content in FILE.findall(text):
+    for name, content in FILE.findall(page.read_text()):
         Path(name).write_text(content)
-    for line in typed(page):
+    for line in typed(page, until):
         if not line.startswith((*NOT_OURS, *ELSEWHERE)):
             code, _, err = lider(*shlex.split(line)[1:])
             assert code == 0, f"{line}: {err}"
@@ -92,7 +91,7 @@ def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_readme(lider: Lider) -> None:
     everything(lider, ROOT / "README.md")
-    assert Path("runs/x/result.json").is_file()
+    assert Path("runs/lider/result.json").is_file()
     assert Path("report.html").is_file()
 
 
@@ -116,7 +115,7 @@ memory_x, memory_y = torch.rand(6, 3, 16, 16), torch.arange(6) % 4
 """  # what a reader brings along
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/methods/lider.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/methods/lider.md"])
 def test_three_lines_in_your_own_loop(page: str) -> None:
     block = next(blocks((ROOT / page).read_text(), "python"))
     names: dict[str, Any] = {}
@@ -168,13 +167,13 @@ def test_looking_at_runs(lider: Lider) -> None:
 @pytest.mark.slow
 def test_sweep(lider: Lider) -> None:
     pytest.importorskip("optuna", reason="needs Optuna: pip install 'liderlab[search]'")
-    everything(lider, ROOT / "docs/sweep.md")
+    everything(lider, ROOT / "docs/scaling.md", until="## Engines")
     assert len(list(Path("runs/sweep/runs").iterdir())) == 8
     assert Path("runs/best/result.json").is_file()
 
 
 @pytest.mark.parametrize(
-    "title", ["own-data.md", "own-loop.md", "resume.md", "sweep.md", "cluster.md"]
+    "title", ["own-data.md", "own-loop.md", "extending.md", "resume.md", "scaling.md"]
 )
 def test_how_to_pages_are_found_under_how_to(title: str) -> None:
     site = (ROOT / "mkdocs.yml").read_text()
