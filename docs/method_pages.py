@@ -1,7 +1,7 @@
-"""Fills the site's section on methods: every method and regulariser gets a page and a place in the navigation.
+"""Lists every method and regulariser in the site's navigation, each with a page.
 
-A page written by hand (docs/methods/NAME.md) is used as it is. Without one, a page is generated from the class's
-docstring and its constructor's arguments.
+A page written by hand (docs/methods/NAME.md) is used as it is. Without one, a page is generated
+from the class's docstring and its constructor's arguments.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def blocks(text: str, language: str) -> Iterator[str]:
 
 
 def typed(page: Path, until: str = "\0") -> list[str]:
-    """The command lines of a page, without comments, up to a heading; a final \\ continues a line."""
+    """The command lines of a page up to a heading, without comments; \\ continues a line."""
     lines = []
     for block in blocks(page.read_text().partition(until)[0], ""):
         for line in block.replace("\\\n", " ").splitlines():
@@ -147,9 +147,13 @@ def test_own_data(lider: Lider, capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("runs/mine/result.json").is_file()
 
 
-def test_own_loop_is_the_example() -> None:
-    (block,) = blocks((ROOT / "docs/own-loop.md").read_text(), "python")
-    assert block == (ROOT / "examples/own_loop.py").read_text()
+@pytest.mark.parametrize(
+    ("page", "examples"),
+    [("own-loop", ["own_loop"]), ("extending", ["custom_method", "custom_regularizer"])],
+)
+def test_a_pages_code_is_the_example(page: str, examples: list[str]) -> None:
+    found = list(blocks((ROOT / f"docs/{page}.md").read_text(), "python"))
+    assert found == [(ROOT / f"examples/{name}.py").read_text() for name in examples]
 
 
 def test_looking_at_runs(lider: Lider) -> None:
