@@ -25,7 +25,15 @@ SHAPE = (1, 2, 2)
 DOUBLE = torch.float64
 
 
-class RecordingStep(Step):
+class FinishingStep(Step):
+    """A step that a test can end without a loop."""
+
+    def finish(self) -> None:
+        """Run the work that waits for the optimizer's step."""
+        self._deferred.run()
+
+
+class RecordingStep(FinishingStep):
     """Everything in float64, and every draw on record."""
 
     drawn: list[Batch]
@@ -127,7 +135,7 @@ class AsItIs:
         return lambda raw: raw
 
 
-class ScriptedStep(Step):
+class ScriptedStep(FinishingStep):
     """Its draws are the slots that the test says."""
 
     draws: list[Tensor]

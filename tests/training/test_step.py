@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch.func import functional_call
 
 from liderlab.functional.losses import cross_entropy
 from liderlab.streams.splitting import SplitStream
+from liderlab.training.deferred import Deferred
 from liderlab.training.loop import Loop
 from liderlab.training.step import Step
 from liderlab.types import Batch, Fit, Recipe
@@ -26,7 +28,7 @@ def loop(build: Build) -> Loop:
     return loop
 
 
-def step_of(loop: Loop, *, task: int = 1, epoch: float = 0, offer: str = "every-epoch") -> Step:
+def step_of(loop: Loop, *, task: int = 1, epoch: float = 0, **how: Any) -> Step:
     now = loop.stream.tasks[task]
     return Step(
         task=now,
@@ -38,7 +40,7 @@ def step_of(loop: Loop, *, task: int = 1, epoch: float = 0, offer: str = "every-
         regularizers=loop.regularizers,
         generators=loop.generators,
         device=torch.device("cpu"),
-        offer=offer,
+        **how,
     )
 
 
@@ -102,17 +104,18 @@ def test_stream_rows_have_no_slot(loop: Loop) -> None:
 def test_the_memory_is_offered_the_batch_once_the_step_is_done(
     loop: Loop, offer: str, epoch: float, stored: int
 ) -> None:
-    step = step_of(loop, epoch=epoch, offer=offer)
+    deferred = Deferred(loop.network)
+    step = step_of(loop, epoch=epoch, offer=offer, deferred=deferred)
     batch = stream_batch(step)
     step.store(batch, logits=torch.full((8, 6), 7.0))
     assert loop.memory.seen == 24
-    step.finish()
+    deferred.run()
     assert loop.memory.seen == 24 + stored
     new = loop.memory.rows(torch.arange(24, 24 + stored))
     assert torch.equal(new["x"], batch.raw[:stored])
     assert (new["logits"] == 7).all()
-    step.finish()
-    assert loop.memory.seen == 24 + stored  # done is done
+    deferred.run()
+    assert loop.memory.seen == 24 + stored  # each action runs once
 
 
 def test_the_door_gives_the_networks_logits(loop: Loop) -> None:

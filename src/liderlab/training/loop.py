@@ -8,7 +8,7 @@
                     terms  = method.losses(batch)             # asks for replay as it likes
                     terms |= regularizer.losses()             # for each: what it heard at the door
                     learner.step(terms)                       # the only backward() and step()
-                    step.finish()                             # memory takes what was offered
+                    deferred.run()                            # memory takes what was offered
         method.end_task(); regularizer.end_task()
         evaluation.after_task()
 
@@ -42,6 +42,7 @@ from ..memory.buffer import digest
 from ..methods.base import Method
 from ..regularizers.base import Regularizer
 from ..types import Fit, Recipe, State, Stream, Task, Terms
+from .deferred import Deferred
 from .evaluation import Evaluation
 from .learner import Learner, NotFinite
 from .precision import Passes, Precision
@@ -171,7 +172,7 @@ class Loop:
                 progress = epoch + number / len(batches)
                 self._learner.set_epoch(progress)
                 try:
-                    terms = self._train_on(batches[number], self._step(task, fit, progress))
+                    terms = self._train_on(batches[number], task, fit, progress)
                 except NotFinite as error:
                     where = f"in task {task.index + 1}, epoch {epoch + 1}, step {number + 1}"
                     raise NotFinite(f"{error} {where}") from None
@@ -184,10 +185,11 @@ class Loop:
         if not begun:
             if fit.restart:
                 self.network.load_state_dict(self._initial)
-            step = self._step(task, fit, 0)
+            deferred = Deferred(self.network, self.team)
+            step = self._step(task, fit, 0, deferred)
             for regularizer in self.regularizers:
                 regularizer.start(step)
-            step.finish()
+            deferred.run()
             self.team.lead(*(p.data for r in self.regularizers for p in r.parameters()))
         optimizer = self._optimizer_state()
         self._learner.start(fit.recipe)
@@ -195,25 +197,26 @@ class Loop:
             self._learner.load_state_dict(optimizer)
         self._resume = None
 
-    def _train_on(self, index: Tensor, step: Step) -> Terms:
+    def _train_on(self, index: Tensor, task: Task, fit: Fit, epoch: float) -> Terms:
+        deferred = Deferred(self.network, self.team)
+        step = self._step(task, fit, epoch, deferred)
         mine = () if self.team.size == 1 else (self.team.rank,)
         self._seed_dropout("step", self.steps, *mine)  # other rows, other masks
         self.network.train()
         statistics = self._statistics() if self._on_nonfinite == "skip" else {}
-        augment = self.generators("augment") if step.fit.augment else None
-        batch = step.take(step.fit.data, index, augment)
+        batch = step.take(fit.data, index, self.generators("augment") if fit.augment else None)
         terms = self.method.losses(batch, step)
         if terms:  # with nothing to learn there is nothing to regularise
             for regularizer in self.regularizers:
                 terms = terms | regularizer.losses(step)
-        self._check_alike(terms, step)
+        self._check_alike(terms, deferred)
         values = self._learner.step(terms)
-        if self._learner.left_out:  # what it would have left behind may be as little finite
+        if self._learner.left_out:  # its logits and statistics may not be finite either
             for name, buffer in self.network.named_buffers():
                 buffer.copy_(statistics[name])
-            step.forget()
+            deferred.drop()
         else:
-            step.finish()
+            deferred.run()
         self.steps += 1
         self._trained = self._trained or bool(values)
         return values
@@ -222,10 +225,11 @@ class Loop:
         """BatchNorm's, as they are now."""
         return {name: buffer.clone() for name, buffer in self.network.named_buffers()}
 
-    def _check_alike(self, terms: Terms, step: Step) -> None:
+    def _check_alike(self, terms: Terms, deferred: Deferred) -> None:
         """All ranks must be about to send the same messages: others would never be answered."""
         if self.team.size > 1:
-            doing = repr([(name, term.dim()) for name, term in terms.items()]) + str(step.waiting)
+            waiting = len(deferred.actions)
+            doing = repr([(name, term.dim()) for name, term in terms.items()]) + str(waiting)
             try:
                 self.team.check_same("what a step does", zlib.crc32(doing.encode()))
             except OutOfStep as error:
@@ -249,13 +253,14 @@ class Loop:
 
     def _end_task(self, task: Task, fits: list[Fit]) -> None:
         fit = fits[-1] if fits else Fit(task.train, 0, self._recipe)
-        step = self._step(task, fit, fit.epochs)
+        deferred = Deferred(self.network, self.team)
+        step = self._step(task, fit, fit.epochs, deferred)
         self._seed_dropout("end of task", task.index)
         if fits:
             self.method.end_task(step)
             for regularizer in self.regularizers:
                 regularizer.end_task(step)
-            step.finish()
+            deferred.run()
         if self.team.size > 1:
             self.team.check_same("the network", digest(self.network.state_dict()))
             self.team.check_same("the memory", self.memory.digest())
@@ -277,7 +282,7 @@ class Loop:
         untrained.load_state_dict(self._initial)
         self.evaluation.before_training(untrained, self.stream, tasks, self.team)
 
-    def _step(self, task: Task, fit: Fit, epoch: float) -> Step:
+    def _step(self, task: Task, fit: Fit, epoch: float, deferred: Deferred | None = None) -> Step:
         return Step(
             task=task,
             fit=fit,
@@ -288,6 +293,7 @@ class Loop:
             regularizers=self.regularizers,
             generators=self.generators,
             device=self._device,
+            deferred=deferred,
             passes=self._passes,
             offer=self._offer,
             team=self.team,

@@ -11,23 +11,25 @@ import torch
 from torch import Tensor
 
 from ..backbones.network import Network
-from ..distributed.batchnorm import average_statistics, frozen_statistics, idle
+from ..distributed.batchnorm import frozen_statistics, idle
 from ..distributed.team import Team
 from ..functional.sampling import draw_without_replacement
 from ..memory import Memory
 from ..regularizers.base import Regularizer
 from ..types import Batch, Fit, Origin, Source, Stream, Task, View
+from .deferred import Deferred
 from .precision import Passes
 from .randomness import Generators
 
 
 class Step:
-    """One step's view of the run.
+    """A method's and a regulariser's view of one step of the run.
 
     task, fit: what is being trained. epoch: within the fit. lr: the learning rate of this step.
-    seen: how many classes have appeared, including the current task's. memory: read it here, change
-    it through `after`. team: the ranks that share the run; a method that goes by what `gather` or
-    `present` say, and never by its own rows alone, works on any number of them.
+    seen: how many classes have appeared, the current task's included. network: read its weights
+    here, and let rows pass through `net` or `probe`. memory: read it here, change it through
+    `store` or `after`. team: the ranks that share the run. Each has its own part of every batch; a
+    method that decides by what `gather` or `present` return works on any number of them.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Step:
         regularizers: Sequence[Regularizer],
         generators: Generators,
         device: torch.device,
+        deferred: Deferred | None = None,
         passes: Passes | None = None,
         offer: str = "every-epoch",
         team: Team | None = None,
@@ -54,8 +57,7 @@ class Step:
         self._stream, self._regularizers = stream, regularizers
         self._generators, self._device, self._offer = generators, device, offer
         self._passes = passes or Passes(network)
-        self._after: list[Callable[[], Any]] = []
-        self._rows, self._rows_in_all = 0.0, 0  # that BatchNorm's statistics have moved by
+        self._deferred = deferred or Deferred(network, team)
 
     def net(self, batch: Batch, *, update_stats: bool = True) -> Tensor:
         """The door: logits of these rows; every regulariser may listen.
@@ -66,8 +68,9 @@ class Step:
             if not update_stats:
                 around.enter_context(frozen_statistics(self.network))
             elif self.team.size > 1:
-                self._rows += len(batch) / (1 if batch.total is not None else self.team.size)
-                self._rows_in_all += batch.rows_in_all
+                own = len(batch) / (1 if batch.total is not None else self.team.size)
+                self._deferred.rows += own
+                self._deferred.rows_in_all += batch.rows_in_all
             for regularizer in self._regularizers:
                 around.enter_context(regularizer.hear(batch, self))
             return self._pass(self._passes, batch.x)
@@ -159,26 +162,9 @@ class Step:
         ranks put together.
         """
         if of is None:
-            self._after.append(partial(action, **rows))
+            self._deferred.actions.append(partial(action, **rows))
         else:
-            self._after.append(lambda: action(**self.gather(of, **rows)))
-
-    @property
-    def waiting(self) -> int:
-        """How many actions wait for the step to be taken."""
-        return len(self._after)
-
-    def finish(self) -> None:
-        """The step has been taken."""
-        if self._rows_in_all:
-            average_statistics(self.network, self.team, self._rows / self._rows_in_all)
-        for action in self._after:
-            action()
-        self.forget()
-
-    def forget(self) -> None:
-        """Nothing waits any longer: all of it is done, or the step was left out."""
-        self._after, self._rows, self._rows_in_all = [], 0.0, 0
+            self._deferred.actions.append(lambda: action(**self.gather(of, **rows)))
 
     @property
     def task_of(self) -> Tensor:
