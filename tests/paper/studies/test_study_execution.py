@@ -15,7 +15,6 @@ from liderlab.config.scale import shrink
 from liderlab.errors import RunFailed, Stopped, UserError
 from liderlab.paper import numbers
 from liderlab.paper.studies import STUDIES, find_study
-from liderlab.paper.studies.accuracy_table import accuracy_rows
 from liderlab.paper.studies.case_runs import plan_runs, run_name
 from liderlab.paper.studies.cases import Case, Request, config_of, preset_of
 from liderlab.paper.studies.cost_estimate import count_steps, estimate_cost
@@ -26,6 +25,7 @@ from liderlab.paper.studies.study_execution import (
     run_in_turn,
     run_study,
 )
+from liderlab.paper.studies.study_rows import accuracy_rows
 from liderlab.runs.build import build, completed
 from liderlab.runs.folder import RunFolder
 from liderlab.training.loop import StepDone

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...errors import unknown
-from ..studies.case_runs import run_name
+from ...runs.planned_run import PlannedRun
+from ..studies.case_runs import plan_run, run_name
 from ..studies.cases import Case, Request, config_of, preset_of
-from ..studies.study_definition import PlannedRun
 
 SETTING, BUFFER = "cifar100", 500
 METHODS = ("er-ace", "der++", "x-der-rpc", "icarl", "gdumb")
@@ -53,9 +53,7 @@ class CampaignRun:
         return Request(self.scale, threads=1)
 
     def plan(self, out: Path) -> PlannedRun:
-        config = config_of(self.case, self.request, SETTINGS)
-        name = run_name(config)
-        return PlannedRun(name, config, out / "runs" / name)
+        return plan_run(config_of(self.case, self.request, SETTINGS), out)
 
 
 def campaign(

@@ -1,4 +1,4 @@
-"""Which runs a study needs, and where they live. No torch needed."""
+"""The run of each case: its name, configuration and folder. No torch needed."""
 
 from __future__ import annotations
 
@@ -7,27 +7,30 @@ import json
 from pathlib import Path
 
 from ...config.schema import RunConfig
+from ...runs.planned_run import PlannedRun
 from .cases import Case, Request, config_of
-from .study_definition import PlannedRun, Study
+from .study_definition import Study
 
-NOT_IDENTITY = (
-    *("schema", "devices", "strategy", "threads", "log_every", "checkpoint_every", "on_nonfinite"),
-)
-"""What two runs may differ in and still be the same run to a study."""
+MACHINE = ("devices", "strategy", "threads")
+NOT_IDENTITY = ("schema", *MACHINE, "log_every", "checkpoint_every", "on_nonfinite")
+"""Fields in which two runs may differ and still be the same run to a study."""
 
 
 def plan_runs(study: Study, request: Request, out: Path) -> list[tuple[Case, PlannedRun]]:
-    """Each case with its run; cases that come to the same thing share one."""
-    planned = []
-    for case in study.cases(request):
-        config = config_of(case, request, study.settings)
-        name = run_name(config)
-        planned.append((case, PlannedRun(name, config, out / "runs" / name)))
-    return planned
+    """Each case with its run; cases of the same configuration share one."""
+    return [
+        (case, plan_run(config_of(case, request, study.settings), out))
+        for case in study.cases(request)
+    ]
+
+
+def plan_run(config: RunConfig, out: Path) -> PlannedRun:
+    name = run_name(config)
+    return PlannedRun(name, config, out / "runs" / name)
 
 
 def run_name(config: RunConfig) -> str:
-    """Readable, and different for different configurations."""
+    """A readable name, different for different configurations."""
     tree = {k: v for k, v in config.model_dump(mode="json").items() if k not in NOT_IDENTITY}
     digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:8]
     parts = [config.benchmark.name, config.method.name, *config.regularizers]

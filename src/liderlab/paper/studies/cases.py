@@ -1,9 +1,8 @@
-"""A case is one run of a study in the paper's words; here it becomes a configuration.
+"""Cases: single runs of the paper, in its own words, and the configuration of each. No torch.
 
-At `--scale smoke`, or with a `--benchmark` that the paper does not use, every setting's place is
-taken by a stand-in: that benchmark with a network, schedule and learning rate of its own, a tenth
-of the buffer, and the method's and the penalty's weights as in the paper. What was replaced is
-written into the run's configuration. No torch needed.
+At `--scale smoke`, or with a `--benchmark` that the paper does not use, a stand-in replaces every
+setting: that benchmark with its own network, schedule and learning rate, a tenth of the buffer, and
+the paper's weights of method and penalty. The run's configuration records the replacement.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ SMOKE: Tree = {
     "backbone": {"name": "convnet-small", "width": 16},
     "training": {"epochs": 3, "milestones": [], "lr": 0.3},
 }
-"""What smoke makes of the stand-in: enough to learn, to forget and to overfit a memory in a second
-or two. It was chosen for that, so its numbers prove the machinery and nothing about the methods."""
-FIT_EPOCHS = 30  # of GDumb on a stand-in: its memory is a tenth
+"""The stand-in at smoke scale: enough to learn, forget and overfit a memory in a second or two. It
+was chosen for that, so its numbers prove that the code runs and nothing about the methods."""
+FIT_EPOCHS = 30  # of GDumb on a stand-in, whose memory is a tenth
 
 Addition = Literal["", "lider", "lider-stream", "lider-fixed", "ssgd", "oewc", "olap"]
 LABELS = {
@@ -56,7 +55,7 @@ METHOD_NAMES = {
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for. benchmark: only the settings on it, or a stand-in for all of them."""
+    """Options of a study. benchmark: only the settings on it, or a stand-in for all of them."""
 
     scale: str = "smoke"
     seeds: int = 1
@@ -79,11 +78,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Case:
-    """One run: a setting and a buffer of the paper, a method, what is added to it, a seed.
+    """One run: a setting and a buffer of the paper, a method, an addition to it, a seed.
 
-    column: "tuned", every value as the paper prints it for the row; "controlled", the row of the
-    method alone with the penalty switched on. alpha, beta, estimator (of λ), backbone, width: None
-    as in the preset. keep_tasks: keep the network after every task, for those who follow it.
+    column: "tuned" takes every value that the paper prints for the row; "controlled" takes those of
+    the method alone and switches the penalty on. alpha, beta, estimator (of λ), backbone, width:
+    None keeps the preset's. keep_tasks: keep the network after every task.
     """
 
     setting: str
@@ -115,63 +114,39 @@ class Case:
 
     @property
     def as_usual(self) -> Case:
-        """With the estimator and the weights of its preset."""
+        """The same case with its preset's estimator and weights."""
         return replace(self, estimator=None, alpha=None, beta=None)
 
     @property
     def unseeded(self) -> Case:
-        """What it is apart from its seed: equal ones belong to one cell."""
+        """The same case with seed 0: equal for all seeds of one cell."""
         return replace(self, seed=0)
 
 
-def over_seeds(cases: Iterable[Case], request: Request) -> list[Case]:
-    return [replace(case, seed=seed) for case in cases for seed in range(request.seeds)]
-
-
-def combinations(
-    settings: Sequence[str],
-    methods: Sequence[str],
-    additions: Sequence[Addition],
-    request: Request,
-    sizes: Sequence[int] | None = None,
-) -> list[Case]:
-    """Every cell of a table, over the seeds. sizes: of the buffer; by default those that the
-    setting has presets for, of which the first is enough at smoke scale."""
-    found = [
-        Case(setting, buffer, method, addition)
-        for setting in chosen_settings(settings, request)
-        for buffer in sizes or buffers(setting)[: 1 if request.smoke else None]
-        for method in methods
-        for addition in additions
-    ]
-    return over_seeds(found, request)
-
-
 def chosen_settings(settings: Sequence[str], request: Request) -> list[str]:
-    """Those that the request is about; where a stand-in takes their place, the first is enough."""
+    """The settings that the request is about: the first alone if a stand-in replaces them."""
     if stand_in(settings, request):
-        return [settings[0]]
+        return list(settings[:1])
     if request.benchmark is None:
         return list(settings)
     return [s for s in settings if _of_setting(s)["benchmark"]["name"] == request.benchmark]
 
 
 def stand_in(settings: Iterable[str], request: Request) -> str | None:
-    """The benchmark that takes the place of the paper's, if one does."""
+    """The benchmark that replaces those of the paper, if one does."""
     own = {_of_setting(setting)["benchmark"]["name"] for setting in settings}
     if request.benchmark is not None and request.benchmark not in own:
         return request.benchmark
     return (request.benchmark or STAND_IN) if request.smoke else None
 
 
-def buffers(setting: str) -> list[int]:
-    """The buffer sizes that there are presets for."""
-    sizes = {p.buffer for p in presets().values() if p.setting == setting and p.buffer}
-    return sorted(sizes)
+def preset_buffers(setting: str) -> list[int]:
+    """The buffer sizes of the setting's presets."""
+    return sorted({p.buffer for p in presets().values() if p.setting == setting and p.buffer})
 
 
 def preset_of(case: Case) -> Preset:
-    """The row of the paper's tables that the case starts from: of the nearest buffer, if need be.
+    """The preset that the case starts from: of the nearest buffer, if there is none of its own.
 
     >>> preset_of(Case("cifar100", 200, "er-ace", "ssgd")).name
     'cifar100-500-er-ace'
@@ -193,7 +168,7 @@ def preset_of(case: Case) -> Preset:
 
 
 def config_of(case: Case, request: Request, settings: Sequence[str]) -> RunConfig:
-    """The run's configuration. settings: all of the study's, to see whether one stands in."""
+    """The run's configuration. settings: all of the study's, which decide on a stand-in."""
     row = preset_of(case)
     instead = stand_in(settings, request)
     if instead is None:
@@ -202,44 +177,34 @@ def config_of(case: Case, request: Request, settings: Sequence[str]) -> RunConfi
     else:
         start = _standing_in(row.config, instead, request)
         size = case.buffer and max(SMALLEST_BUFFER, case.buffer // 10)
-    return make_config(start, _changes(case, size), _machine(case, request))
+    threads = {} if request.threads is None else {"threads": request.threads}
+    machine = {"seed": case.seed, "device": request.device, **threads}
+    return make_config(start, _changes(case, size), machine)
 
 
 def _changes(case: Case, size: int | None) -> Tree:
-    """What the case changes in its preset."""
-    changes: Tree = {}
+    """The values of the case that differ from its preset."""
+    changes: Tree = {"keep_tasks": True} if case.keep_tasks else {}
     if size is not None:
         changes["memory"] = {"size": size, **({"poison": case.poison} if case.poison else {})}
-    if case.addition in ("ssgd", "oewc", "olap"):
-        changes["regularizers"] = {case.addition: {}}
-    lider: Tree = {}
+    weights = {"alpha": case.alpha, "beta": case.beta, "estimator": case.estimator}
+    lider: Tree = {name: value for name, value in weights.items() if value is not None}
     if case.addition == "lider-stream":
         lider["on"] = "stream"
     if case.addition == "lider-fixed":
         lider["learn_targets"] = False
-    if case.alpha is not None:
-        lider["alpha"] = case.alpha
-    if case.beta is not None:
-        lider["beta"] = case.beta
-    if case.estimator is not None:
-        lider["estimator"] = case.estimator
     if lider:
         changes["regularizers"] = {"lider": lider}
+    elif case.addition in ("ssgd", "oewc", "olap"):
+        changes["regularizers"] = {case.addition: {}}
     if case.backbone is not None:
         width = {} if case.width is None else {"width": case.width}
         changes["backbone"] = {"name": case.backbone, **width}
-    if case.keep_tasks:
-        changes["keep_tasks"] = True
     return changes
 
 
-def _machine(case: Case, request: Request) -> Tree:
-    threads = {} if request.threads is None else {"threads": request.threads}
-    return {"seed": case.seed, "device": request.device, **threads}
-
-
 def _standing_in(config: Tree, benchmark: str, request: Request) -> Tree:
-    """The same experiment on another benchmark, and a record of what it was."""
+    """The same experiment on another benchmark, with a record of the change."""
     tree: Tree = {
         "benchmark": {"name": benchmark},
         "method": dict(config["method"]),

@@ -1,11 +1,10 @@
-"""What a study would cost: counted steps times a measured time per row. An estimate_cost, no more.
+"""A rough estimate of what a study costs: counted steps times a measured time per row. No torch.
 
     seconds = Σ over runs  steps · rows per step · seconds per row(network, width, image)
 
-Rows per step: what goes forward and backward, the stream's batch and the replayed ones. Seconds per
-row were measured on one core of an AMD EPYC server, forward and backward: two cores take about
-half, a GPU far less. LiDER's own work, evaluation, and what studies measure in finished
-runs are not counted. No torch needed.
+Rows per step: those of the stream's batch and of the replay batches. Seconds per row were measured
+on one core of an AMD EPYC server, forward and backward: two cores take about half, a GPU far less.
+Not counted: LiDER's own work, evaluation, and what studies measure in finished runs.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ IMAGES_PER_CLASS = {
     "split-cub200": 30,
     "split-tinyimagenet": 500,
 }
-"""For training; benchmarks that are not here count as 500."""
+"""Training images; benchmarks that are not listed count as 500."""
 
 SECONDS_PER_ROW = {
     ("convnet-small", 32, 8): 0.000278,
@@ -62,7 +61,7 @@ PASSES |= {"x-der-rpc": 3, "gmed": 6}
 
 @dataclass(frozen=True)
 class StudyCost:
-    """runs: different ones. steps and seconds (one core) of all of them together."""
+    """Different runs, and the optimiser steps and seconds (one core) of all of them together."""
 
     runs: int
     steps: int
@@ -70,7 +69,7 @@ class StudyCost:
 
 
 def estimate_cost(study: Study, request: Request) -> StudyCost:
-    """What the study's runs cost if none of them is there yet."""
+    """The cost of all runs of the study, finished ones included."""
     plans = {plan.name: plan for _, plan in plan_runs(study, request, Path())}
     counted = [_steps_and_seconds(plan.config) for plan in plans.values()]
     return StudyCost(len(plans), sum(s for s, _ in counted), sum(t for _, t in counted))
@@ -104,14 +103,11 @@ def count_steps(tree: dict[str, Any]) -> int:
 
 
 def seconds_per_row(tree: dict[str, Any]) -> float:
-    """Measured, or scaled from the nearest that was: linear in pixels, power 1.6 in width."""
+    """Measured, or scaled from the nearest measurement: linear in pixels, power 1.6 in width."""
     name = tree["backbone"]["name"]
     side = int(BENCHMARKS.entry(tree["benchmark"]["name"]).facts["image"].rpartition("x")[2])
     known = {k: v for k, v in SECONDS_PER_ROW.items() if k[0] == name} or SECONDS_PER_ROW
     width = tree["backbone"].get("width") or max(w for _, w, _ in known)
 
-    def far(key: tuple[str, int, int]) -> float:
-        return abs(math.log(key[1] / width)) + abs(math.log(key[2] / side))
-
-    near = min(known, key=far)
+    near = min(known, key=lambda k: abs(math.log(k[1] / width)) + abs(math.log(k[2] / side)))
     return known[near] * (width / near[1]) ** 1.6 * (side / near[2]) ** 2

@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...functional.statistics import summarise
-from .accuracy_table import by_case, describe
-from .cases import Addition, Case, Request, chosen_settings, over_seeds
-from .study_definition import Findings, FinishedCase, Row, Study, TableColumn
+from .cases import Request
+from .study_definition import Findings, FinishedCase, Row, Study, TableColumn, Variant, grid
+from .study_rows import CASE_COLUMNS, SEEDS, by_case, describe, spreads
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SETTINGS = ("cub200",)
-BUFFER = 400
-EFFICIENTNETS: tuple[tuple[str, int | None], ...] = tuple(
-    (f"efficientnet-b{size}", None) for size in range(8)
-)
-SMALL: tuple[tuple[str, int | None], ...] = (("convnet-small", 8), ("convnet-small", 16))
-ADDITIONS: tuple[Addition, ...] = ("", "lider")
 STEPS = {"smoke": 6, "cpu": 10, "paper": 20}
 COLUMNS = [
-    TableColumn("run on", ("benchmark",)),
+    CASE_COLUMNS[0],
     TableColumn("network", ("network",)),
-    TableColumn("method", ("label",)),
+    CASE_COLUMNS[2],
     TableColumn("peak memory (MB)", ("megabytes", "megabytes_std"), digits=0),
     TableColumn("images/s", ("speed", "speed_std"), digits=1),
     TableColumn("FAA ↑", ("faa", "faa_std")),
-    TableColumn("seeds", ("seeds",), digits=0),
+    SEEDS,
 ]
-
-
-def cases(request: Request) -> list[Case]:
-    """EfficientNets are made for large images; those of smoke scale are small."""
-    networks = SMALL if request.smoke else EFFICIENTNETS
-    found = [
-        Case(setting, BUFFER, "er-ace", addition, backbone=backbone, width=width)
-        for setting in chosen_settings(SETTINGS, request)
-        for backbone, width in networks
-        for addition in ADDITIONS
-    ]
-    return over_seeds(found, request)
 
 
 def measure(path: Path, scale: str) -> dict[str, Any]:
@@ -86,21 +66,22 @@ def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
     rows: list[Row] = []
     for case, runs in by_case(finished).items():
         width = "" if case.width is None else f", width {case.width}"
-        row: Row = {**describe(case, runs), "network": f"{case.backbone}{width}"}
-        for key, values in (
-            ("megabytes", [run.measured["peak_bytes"] / 1e6 for run in runs]),
-            ("speed", [run.measured["images_per_second"] for run in runs]),
-            ("faa", [v for run in runs if (v := run.metric("faa")) is not None]),
-        ):
-            if found := summarise(values):
-                row |= {key: found.mean, f"{key}_std": found.std}
-        rows.append(row)
+        network = {"network": f"{case.backbone}{width}"}
+        rows.append(describe(case, runs) | network | spreads(runs, _numbers))
     notes = [
         "Peak memory: the most that a process of its own held while training, libraries and data "
         "included. Images of the stream per second, in training with rehearsal, by the median "
         "step: other work on the machine makes them fewer. The paper shows curves without numbers.",
     ]
     return Findings(rows, COLUMNS, notes)
+
+
+def _numbers(run: FinishedCase) -> dict[str, float | None]:
+    return {
+        "megabytes": run.measured["peak_bytes"] / 1e6,
+        "speed": run.measured["images_per_second"],
+        "faa": run.metric("faa"),
+    }
 
 
 def show(findings: Findings) -> Figure:
@@ -114,11 +95,18 @@ def show(findings: Findings) -> Figure:
     return plots.draw_efficiency(points)
 
 
+def _variants(networks: Iterable[Variant]) -> list[Variant]:
+    return [n | v for n in networks for v in grid(method=("er-ace",), addition=("", "lider"))]
+
+
 STUDY = Study(
     title="Efficiency and accuracy of growing networks",
     paper="supplementary figure fig:largescale: memory/accuracy and speed/accuracy trade-offs",
-    settings=SETTINGS,
-    cases=cases,
+    settings=("cub200",),
+    buffers=(400,),
+    variants=_variants({"backbone": f"efficientnet-b{size}"} for size in range(8)),
+    # EfficientNets need large images; those of smoke scale are small.
+    smoke_variants=_variants({"backbone": "convnet-small", "width": width} for width in (8, 16)),
     compute=compute,
     show=show,
     measure=measure,

@@ -1,4 +1,4 @@
-"""What an analysis needs of a finished run: its network, its memory, its data."""
+"""The network, memory and data of a finished run, as the analyses take them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from ...analysis.guessing import found_in
 from ...runs.build import build_stream
 from ...runs.folder import RunFolder
 from ...runs.load import load
@@ -31,32 +32,37 @@ class FinishedRun:
     def inputs(self, pixels: Tensor) -> Tensor:
         return self.stream.transform.sample(1, None)(pixels)
 
-    def raw(self, source: Source) -> Data:
-        """All of a task's images, as stored."""
-        rows = source.rows(torch.arange(len(source)))
-        return rows["x"], rows["y"]
+    def first_task(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Images (as stored) and classes of the first task, and which of them are in memory."""
+        x, y = _all_rows(self.stream.tasks[0].train)
+        return x, y, found_in(self.memory["x"][self.memory["task"] == 0], x)
 
-    def some(self, sources: Iterable[Source], most: int) -> Data:
+    def some_training(self, most: int) -> Data:
+        return self._some((task.train for task in self.stream.tasks), most)
+
+    def some_test(self, most: int) -> Data:
+        return self._some((task.test for task in self.stream.tasks), most)
+
+    def _some(self, sources: Iterable[Source], most: int) -> Data:
         """At most so many samples of these sources together, the same ones every time."""
-        parts = [self.raw(source) for source in sources]
+        parts = [_all_rows(source) for source in sources]
         x, y = (torch.cat([part[i] for part in parts]) for i in (0, 1))
         chosen = torch.randperm(len(y), generator=seeded())[:most].sort().values
         return self.inputs(x[chosen]), y[chosen]
 
-    def some_training(self, most: int) -> Data:
-        return self.some([task.train for task in self.stream.tasks], most)
-
-    def some_test(self, most: int) -> Data:
-        return self.some([task.test for task in self.stream.tasks], most)
-
 
 def open_finished_run(path: Path) -> FinishedRun:
     folder = RunFolder.open(path)
-    folder.result()  # says so if the run has not finished
+    folder.result()  # raises if the run has not finished
     memory = folder.state()["memory"]["data"]
     return FinishedRun(folder, load(path).classifier, build_stream(folder.config()), memory)
 
 
-def seeded(seed: int = 0) -> torch.Generator:
-    """Every run meets the same draws."""
-    return torch.Generator().manual_seed(seed)
+def _all_rows(source: Source) -> Data:
+    rows = source.rows(torch.arange(len(source)))
+    return rows["x"], rows["y"]
+
+
+def seeded() -> torch.Generator:
+    """A generator in the same state for every run."""
+    return torch.Generator().manual_seed(0)

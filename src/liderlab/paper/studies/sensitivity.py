@@ -6,51 +6,38 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from ...functional.statistics import summarise
-from .accuracy_table import by_case, describe
-from .cases import Case, Request, buffers, chosen_settings, over_seeds
-from .study_definition import Findings, FinishedCase, Row, Study, TableColumn
+from .cases import Request
+from .study_definition import Findings, FinishedCase, Row, Study, TableColumn, grid
+from .study_rows import CASE_COLUMNS, SEEDS, by_case, describe, spreads
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SETTINGS = ("cifar100", "cifar100-pretrained")
 WEIGHTS = (0.01, 0.1, 0.3, 0.5)
-FEW_WEIGHTS = (0.01, 0.3)
+SMOKE_WEIGHTS = (0.01, 0.3)
 COLUMNS = [
     TableColumn("setting", ("setting",)),
-    TableColumn("run on", ("benchmark",)),
-    TableColumn("buffer", ("buffer",), digits=0),
+    *CASE_COLUMNS[:2],
     TableColumn("α", ("alpha",)),
     TableColumn("β", ("beta",)),
     TableColumn("FAA ↑", ("faa", "faa_std")),
     TableColumn("from the mean", ("from_mean",), sign=True),
-    TableColumn("seeds", ("seeds",), digits=0),
+    SEEDS,
 ]
 
 
-def cases(request: Request) -> list[Case]:
-    weights = FEW_WEIGHTS if request.smoke else WEIGHTS
-    found = [
-        Case(setting, buffer, "er-ace", "lider", alpha=alpha, beta=beta)
-        for setting in chosen_settings(SETTINGS, request)
-        for buffer in buffers(setting)[: 1 if request.smoke else None]
-        for alpha in weights
-        for beta in weights
-    ]
-    return over_seeds(found, request)
-
-
 def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
-    rows: list[Row] = []
-    for case, runs in by_case(finished).items():
-        found = summarise([v for run in runs if (v := run.metric("faa")) is not None])
-        assert found is not None, "a rehearsal run always has a final accuracy"
-        spread = {"faa": found.mean, "faa_std": found.std}
-        rows.append({**describe(case, runs), "alpha": case.alpha, "beta": case.beta, **spread})
+    rows = [
+        {
+            **describe(case, runs),
+            "alpha": case.alpha,
+            "beta": case.beta,
+            **spreads(runs, lambda run: {"faa": run.metric("faa")}),
+        }
+        for case, runs in by_case(finished).items()
+    ]
     for row in rows:
-        same = [r["faa"] for r in rows if _grid(r) == _grid(row)]
-        row["from_mean"] = row["faa"] - fmean(same)
+        row["from_mean"] = row["faa"] - fmean(r["faa"] for r in rows if _grid(r) == _grid(row))
     note = (
         "The paper shows this as colours without numbers; the grid spans the weights of its "
         "hyperparameter tables."
@@ -78,11 +65,13 @@ def show(findings: Findings) -> Figure:
     return matrices(panels, "FAA − mean FAA (points)")
 
 
+LIDER = {"method": ("er-ace",), "addition": ("lider",)}
 STUDY = Study(
     title="Sensitivity to α and β",
     paper="supplementary figure fig:alphabeta: sensitivity of ER-ACE + LiDER to α and β",
-    settings=SETTINGS,
-    cases=cases,
+    settings=("cifar100", "cifar100-pretrained"),
+    variants=grid(**LIDER, alpha=WEIGHTS, beta=WEIGHTS),
+    smoke_variants=grid(**LIDER, alpha=SMOKE_WEIGHTS, beta=SMOKE_WEIGHTS),
     compute=compute,
     show=show,
 )

@@ -1,4 +1,4 @@
-"""A study's measure on one finished run, whoever trained it and for whatever."""
+"""The analysis of one finished run by a study's `measure`: `lider analyze`."""
 
 from __future__ import annotations
 
@@ -17,22 +17,20 @@ if TYPE_CHECKING:
 
 
 def analyze_run(name: str, path: Path, scale: str) -> tuple[Findings, Figure, dict[str, Any]]:
-    """What the study finds in this run alone: findings, figure, and what result.json says."""
+    """The study's findings in this run alone, their figure, and the content of result.json."""
     study = find_study(name)
     assert study.measure is not None, "only studies that measure are offered"
-    folder = RunFolder.open(path)
-    result = folder.result()
+    result = RunFolder.open(path).result()
     config = result["config"]
-    if name in NEED_MEMORY and not METHODS.class_of(config["method"]["name"]).rehearsal:
-        raise UserError(f"{config['method']['name']} has no memory for {name} to look at")
+    method = config["method"]["name"]
+    if study.needs_memory and not METHODS.class_of(method).rehearsal:
+        raise UserError(f"{method} has no memory for {name} to look at")
     try:
         measured = study.measure(path, scale)
     except ValueError as error:  # an analysis that does not fit the run's network or data
         raise UserError(f"{name} cannot be computed for {path}: {error}") from None
     addition: Any = "lider" if "lider" in config["regularizers"] else ""
-    case = Case(
-        config["benchmark"]["name"], config["memory"]["size"], config["method"]["name"], addition
-    )
+    case = Case(config["benchmark"]["name"], config["memory"]["size"], method, addition)
     findings = study.compute([FinishedCase(case, path, result, measured)], Request(scale))
     document = {
         "analysis": name,
@@ -44,6 +42,3 @@ def analyze_run(name: str, path: Path, scale: str) -> tuple[Findings, Figure, di
         "measured": measured,
     }
     return findings, study.show(findings), document
-
-
-NEED_MEMORY = ("guessing-game", "decision-surface")

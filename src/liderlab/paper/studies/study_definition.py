@@ -1,36 +1,33 @@
-"""What a study is: which runs it needs, what it finds in them, how that is shown. No torch needed.
+"""The definition of a study: the runs it needs, the findings it computes, the figure it draws.
 
-A study is a value, and nothing else knows what any single one does. Running, resuming and writing
-are the same for all of them: see `conduct`.
+A study is a value. `run_study` runs, resumes and writes all of them in the same way. No torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...runs.planned_run import PlannedRun as PlannedRun
-from .cases import Case, Request
+from ...runs.planned_run import PlannedRun
+from .cases import Case, Request, chosen_settings, preset_buffers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Row = dict[str, Any]
 """One line of a study's table: plain values by name."""
-
-
+Variant = dict[str, Any]
+"""Fields of a case, without its setting, buffer and seed."""
 RunAll = Callable[[Sequence[PlannedRun]], dict[str, str]]
-"""Runs or resumes every plan whose folder is not finished; returns why, for those that failed."""
+"""Runs or resumes the given runs; returns the reason for each that failed, by name."""
 
 
 @dataclass(frozen=True)
 class FinishedCase:
-    """A run that a study looks at: which case of the study it is, its folder, its result.json.
-
-    measured: what the study's own `measure` found in it.
-    """
+    """A finished run of a study. result: its result.json. measured: from the study's `measure`."""
 
     case: Case
     folder: Path
@@ -45,7 +42,7 @@ class FinishedCase:
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column of the table: one key is a value, two are mean ± std, three mean [low, high]."""
+    """One key shows a value, two show mean ± std, three show mean [low, high]."""
 
     title: str
     keys: tuple[str, ...]
@@ -55,10 +52,7 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a study found: the lines of its table, and whatever else its figure shows.
-
-    notes: sentences that belong under the table. data: JSON-friendly.
-    """
+    """A study's table, the notes under it, and further data for its figure, ready for JSON."""
 
     rows: list[Row]
     columns: list[TableColumn]
@@ -71,16 +65,48 @@ class Findings:
 
 @dataclass(frozen=True)
 class Study:
-    """settings: the paper's, by the presets' names. cases: the runs, one case each, every seed by
-    itself. compute: rows from finished runs. show: the figure. measure: looks at one run's folder,
-    at a scale; its value is kept beside the study's result, so that nothing is measured twice, and
-    `lider analyze` calls it, too.
+    """One table or figure of the paper.
+
+    The runs: each variant with each buffer in each setting (of the paper, by the presets' names),
+    and each of `bounds`, which are methods without a buffer, in each setting. buffers: by default
+    all that the setting has presets for. At smoke scale the first `smoke_buffers` of them and
+    `smoke_variants` are enough.
+
+    compute: findings from the finished runs. show: the figure. measure: looks into the folder of
+    one run, at a scale; `lider analyze` calls it, too. Its value is kept in a file. needs_memory:
+    it looks at the memory of the run.
     """
 
     title: str
     paper: str
-    settings: tuple[str, ...]
-    cases: Callable[[Request], list[Case]]
     compute: Callable[[Sequence[FinishedCase], Request], Findings]
     show: Callable[[Findings], Figure]
     measure: Callable[[Path, str], dict[str, Any]] | None = None
+    needs_memory: bool = False
+    settings: tuple[str, ...] = ()
+    variants: Sequence[Variant] = ()
+    buffers: Sequence[int] | None = None
+    bounds: Sequence[str] = ()
+    smoke_buffers: int = 1
+    smoke_variants: Sequence[Variant] | None = None
+
+    def cases(self, request: Request) -> list[Case]:
+        """Every run of the study, all seeds of a case in a row."""
+        smoke = request.smoke
+        variants = self.smoke_variants if smoke and self.smoke_variants else self.variants
+        found = []
+        for setting in chosen_settings(self.settings, request):
+            found += [Case(setting, None, method) for method in self.bounds]
+            buffers = self.buffers or preset_buffers(setting)
+            for buffer in buffers[: self.smoke_buffers if smoke else None]:
+                found += [Case(setting, buffer, **variant) for variant in variants]
+        return [replace(case, seed=seed) for case in found for seed in range(request.seeds)]
+
+
+def grid(**values: Iterable[Any]) -> list[Variant]:
+    """Every combination of these values.
+
+    >>> grid(method=["er-ace"], addition=["", "lider"])
+    [{'method': 'er-ace', 'addition': ''}, {'method': 'er-ace', 'addition': 'lider'}]
+    """
+    return [dict(zip(values, one, strict=True)) for one in product(*values.values())]

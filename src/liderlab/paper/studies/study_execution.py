@@ -1,8 +1,8 @@
-"""A study from beginning to end: plan its runs, run what is missing, look at all of them.
+"""Execution of a study: plan its runs, run the missing ones, measure and compute.
 
-DIR/runs/NAME-HASH/     the runs, shared by all studies in DIR: one that is there is not repeated
-DIR/STUDY/measured/     what the study has measured in each run
-DIR/STUDY/result.json   what it found
+DIR/runs/NAME-HASH/     the runs, shared by all studies in DIR; a finished one is not repeated
+DIR/STUDY/measured/     the values that the study has measured in each run
+DIR/STUDY/result.json   its findings
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from ...config.schema import RunConfig
 from ...errors import RunFailed, UserError
 from ...files import write_atomically
 from ...runs.folder import RunFolder
+from ...runs.planned_run import PlannedRun
 from . import find_study
 from .case_runs import plan_runs
 from .cases import SMOKE, Request, stand_in
-from .study_definition import Findings, FinishedCase, PlannedRun, RunAll, Study
+from .study_definition import Findings, FinishedCase, RunAll, Study
 
 
 @dataclass(frozen=True)
 class CompletedStudy:
-    """A study that has been conducted. failed: why, by run."""
+    """A study with its findings. failed: the reason for each run that failed, by name."""
 
     name: str
     study: Study
@@ -35,7 +36,7 @@ class CompletedStudy:
     failed: dict[str, str]
 
     def document(self) -> dict[str, Any]:
-        """What result.json says."""
+        """The content of result.json."""
         from ...runs.provenance import versions
 
         return {
@@ -55,7 +56,7 @@ class CompletedStudy:
 
 
 class Display(Protocol):
-    """Shows how far a row of runs is; also the listener of each."""
+    """Shows the progress of several runs; listens to each of them."""
 
     def begin(self, label: str) -> None: ...
     def finish(self) -> None: ...
@@ -69,9 +70,9 @@ def run_study(
     run_all: RunAll,
     say: Callable[[str], None] = lambda text: None,
 ) -> CompletedStudy:
-    """Run or resume everything the study needs, and compute what it finds.
+    """Run or resume every run of the study, and compute its findings.
 
-    run_all: does the running; `run_in_turn` here, any pool elsewhere. say: hears what is going on.
+    run_all: `run_in_turn`, or a pool of workers. say: called with each message about progress.
     """
     study = find_study(name)
     planned = plan_runs(study, request, out)
@@ -85,7 +86,7 @@ def run_study(
     if request.threads is not None:
         import torch
 
-        torch.set_num_threads(request.threads)  # what follows is measured and computed here
+        torch.set_num_threads(request.threads)  # measuring and computing happen in this process
     finished = []
     for case, plan in planned:
         if plan.name not in failed:
@@ -100,7 +101,7 @@ def run_study(
 
 
 def is_finished(plan: PlannedRun) -> bool:
-    """Whether its result is there; a folder of that name with another content is refused."""
+    """Whether its result exists; refuses a folder of that name with another configuration."""
     from ...runs.build import completed
 
     folder = RunFolder(plan.folder)
@@ -111,7 +112,7 @@ def is_finished(plan: PlannedRun) -> bool:
 
 
 def run_in_turn(plans: Sequence[PlannedRun], display: Display) -> dict[str, str]:
-    """One after the other, in this process; returns why, for those that failed."""
+    """Run one after the other in this process; return the reason for each that failed."""
     from ...runs.accuracy_figure import leave_figure
     from ...runs.execute import run
 
@@ -128,7 +129,7 @@ def run_in_turn(plans: Sequence[PlannedRun], display: Display) -> dict[str, str]
 
 
 def _as_begun(plan: PlannedRun) -> RunConfig:
-    """With as many threads as the run was begun with, unless somebody said how many."""
+    """The configuration with the threads that the run was begun with, unless the user set them."""
     folder = RunFolder(plan.folder)
     if plan.config.threads is not None or not folder.begun:
         return plan.config
@@ -136,7 +137,7 @@ def _as_begun(plan: PlannedRun) -> RunConfig:
 
 
 def check_inputs(plans: Sequence[PlannedRun], otherwise: str = "") -> None:
-    """Say what data and weights are missing before the first run starts, not after the tenth."""
+    """Refuse, before the first run starts, if any run lacks its data or weights."""
     from ...config.weight_names import IMAGENET, is_file_name, kept_weights
     from ...runs.weights import hint
     from ...streams.datasets.catalogue import DATA_SETS
@@ -153,13 +154,13 @@ def check_inputs(plans: Sequence[PlannedRun], otherwise: str = "") -> None:
         if not is_file_name(name) and not kept_weights(name).is_file():
             missing.append(f"the weights {name} (lider pretrain --out {name}{hint(name)})")
     if missing:
-        raise UserError(f"these runs need what is not here: {'; '.join(missing)}{otherwise}")
+        raise UserError(f"these runs need missing files: {'; '.join(missing)}{otherwise}")
 
 
 def _measured(
     study: Study, plan: PlannedRun, request: Request, folder: Path, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """What the study's measure finds in a run: once, then from its file."""
+    """The value of the study's `measure` for a run: computed once, then read from its file."""
     if study.measure is None:
         return {}
     path = folder / f"{plan.name}-{request.scale}.json"
@@ -177,13 +178,13 @@ def _measured(
 
 
 def _notes(study: Study, request: Request, failed: dict[str, str]) -> list[str]:
-    """What a reader must know to read the numbers rightly."""
+    """Notes on scale and seeds, which a reader needs to judge the numbers."""
     notes = []
     instead = stand_in(study.settings, request)
     if instead and study.settings:
         size = SMOKE["benchmark"]["train_per_class"]
         small = f" ({size} images per class, {SMOKE['training']['epochs']} epochs at most; "
-        small += "chosen so that effects show: it proves that things run, nothing about methods)"
+        small += "chosen so that effects show: it proves that the code runs, nothing about methods)"
         notes.append(
             f"Stand-in: run on {instead}{small if request.smoke else ''} with a network and "
             "learning rate of its own and a tenth of the buffer, not on the paper's benchmarks. "

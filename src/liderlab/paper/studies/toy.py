@@ -1,4 +1,7 @@
-"""The idea in one picture: decision regions in the plane, with and without LiDER."""
+"""The idea in one picture: decision regions in the plane, with and without LiDER.
+
+It trains its own small networks, in seconds, and needs no runs.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...functional.statistics import paired_difference, summarise
-from .cases import Case, Request
+from .cases import Request
 from .study_definition import Findings, FinishedCase, Row, Study, TableColumn
+from .study_rows import SEEDS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,13 +24,8 @@ COLUMNS = [
     TableColumn("accuracy on the first task (%)", ("first", "first_std")),
     TableColumn("FAA (%)", ("faa", "faa_std")),
     TableColumn("ΔFAA [95 %]", ("gain", "gain_low", "gain_high"), sign=True),
-    TableColumn("seeds", ("seeds",), digits=0),
+    SEEDS,
 ]
-
-
-def no_runs(request: Request) -> list[Case]:
-    """It trains its own small networks, in seconds."""
-    return []
 
 
 def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
@@ -34,32 +33,24 @@ def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
 
     pictures = {}
     rows: list[Row] = []
-    means: dict[str, list[float]] = {}
+    means: list[dict[int, float]] = []
+    steps, grid = STEPS[request.scale], GRID[request.scale]
     for label, lider in LABELS.items():
         results = [
-            toy_boundaries(
-                lider=lider, steps=STEPS[request.scale], grid=GRID[request.scale], seed=seed
-            )
+            toy_boundaries(lider=lider, steps=steps, grid=grid, seed=seed)
             for seed in range(request.seeds)
         ]
         pictures[label] = results[0].to_dict()
-        means[label] = [result.final_accuracy for result in results]
-        first = summarise([float(result.accuracy[-1][0]) for result in results])
-        final = summarise(means[label])
-        assert first is not None
-        assert final is not None
+        means.append({seed: result.final_accuracy for seed, result in enumerate(results)})
         row: Row = {"label": label, "seeds": request.seeds}
-        row |= {
-            "first": first.mean,
-            "first_std": first.std,
-            "faa": final.mean,
-            "faa_std": final.std,
-        }
+        first = [float(result.accuracy[-1][0]) for result in results]
+        for name, values in (("first", first), ("faa", list(means[-1].values()))):
+            if found := summarise(values):
+                row |= {name: found.mean, f"{name}_std": found.std}
         rows.append(row)
-    plain, treated = means.values()
-    difference = paired_difference(dict(enumerate(treated)), dict(enumerate(plain)))
-    assert difference is not None
-    rows[-1] |= {"gain": difference.mean, "gain_low": difference.low, "gain_high": difference.high}
+    plain, treated = means
+    if gain := paired_difference(treated, plain):
+        rows[-1] |= {"gain": gain.mean, "gain_low": gain.low, "gain_high": gain.high}
     notes = [
         "Three tasks of two crescents each, a memory of few points, a small network. The paper's "
         "figure is a drawing; this is a computation. It shows the first seed.",
@@ -83,8 +74,6 @@ def show(findings: Findings) -> Figure:
 STUDY = Study(
     title="LiDER in the plane",
     paper="supplementary figure fig:overview: illustration of the effect of LiDER",
-    settings=(),
-    cases=no_runs,
     compute=compute,
     show=show,
 )
