@@ -228,7 +228,7 @@ def spoil(loop: Loop, team: Team) -> None:
     def own_way(batch: Batch, step: Step) -> Terms:
         terms = losses(batch, step)
         if team.rank == 1:
-            step._after.clear()
+            step._deferred.drop()
         return terms
 
     loop.method.losses = own_way  # type: ignore[method-assign]
