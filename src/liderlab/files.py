@@ -120,16 +120,16 @@ def release_lock(descriptor: int) -> None:
 def is_locked(path: Path) -> bool:
     """Whether a process holds the lock.
 
-    Asking takes the lock for microseconds. Two processes that ask at the same moment must not see
-    each other, hence three attempts; a process that acquires it waits.
+    Asking takes the lock for a moment, for which `acquire_lock` waits. Two processes that ask at
+    the same time must not see each other, hence the attempts.
     """
     from filelock import lock_descriptor
 
     with suppress(OSError), path.open("rb") as file:  # no such file: never locked
-        for _ in range(3):
+        for attempt in range(5):
             if lock_descriptor(file.fileno(), blocking=False):
                 return False  # closing the file unlocks it
-            time.sleep(0.002)
+            time.sleep(0.001 * 2**attempt)
         return True
     return False
 
