@@ -1,8 +1,7 @@
-"""Checkpoints that survive whatever happens while they are written.
+"""Checkpoints: written atomically, read only if they are intact.
 
-A file is: a line that says what it is, the SHA-256 of what follows, and what `torch.save` wrote. It
-is read only if the sum is right, and then by `torch.load(weights_only=True)`, which makes tensors
-and plain values and runs nobody's code.
+A file is: a line that names the format, the SHA-256 of the rest, and the rest, by `torch.save`. It
+is read by `torch.load(weights_only=True)`, which makes tensors and plain values and runs no code.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from ..errors import UserError
-from ..files import atomic_file
+from ..files import atomic_file, remove_empty
 
 if TYPE_CHECKING:
     from ..types import State
@@ -31,14 +30,14 @@ log = logging.getLogger("liderlab")
 
 
 class Damaged(Exception):
-    """The bytes are not a checkpoint of ours."""
+    """The bytes are not a checkpoint of this version."""
 
 
-class _Summing:
-    """A file that sums what is written to it, and remembers why it could not."""
+class _HashingFile:
+    """Passes bytes on to a file, with their SHA-256 and the error that it raised, if any."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._file, self.sum = file, hashlib.sha256()
+        self._file, self.sha256 = file, hashlib.sha256()
         self.error: OSError | None = None
 
     def write(self, data: Any) -> int:
@@ -47,7 +46,7 @@ class _Summing:
         except OSError as error:
             self.error = self.error or error
             raise
-        self.sum.update(data)
+        self.sha256.update(data)
         return len(data)
 
     def flush(self) -> None:
@@ -55,17 +54,17 @@ class _Summing:
 
 
 def pack_into(file: IO[bytes], state: State) -> None:
-    """Straight into the file: a large memory has no room for a second one beside it."""
+    """Write the state straight into the file: memory may have no room for a copy of it."""
     import torch  # not needed to look at a run from the outside
 
     file.write(MAGIC + bytes(hashlib.sha256().digest_size))
-    summing = _Summing(file)
+    hashing = _HashingFile(file)
     try:
-        torch.save({"schema": SCHEMA, **state}, cast("IO[bytes]", summing))
-    except RuntimeError:  # what torch makes of an error of the file's
-        raise summing.error or RuntimeError("cannot save this state") from None
+        torch.save({"schema": SCHEMA, **state}, cast("IO[bytes]", hashing))
+    except RuntimeError:  # torch hides the file's own error
+        raise hashing.error or RuntimeError("cannot save this state") from None
     file.seek(len(MAGIC))
-    file.write(summing.sum.digest())
+    file.write(hashing.sha256.digest())
 
 
 def pack(state: State) -> bytes:
@@ -75,7 +74,7 @@ def pack(state: State) -> bytes:
 
 
 class _Payload:
-    """What follows the sum in a file, read as a file of its own."""
+    """The rest of a file, from its present position, as a file of its own."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._start = file, file.tell()
@@ -89,7 +88,7 @@ class _Payload:
 
 
 def unpack_from(file: IO[bytes]) -> State:
-    """The state that was packed, on the CPU; the file is read twice, and held by nobody."""
+    """The packed state, on the CPU."""
     import torch
 
     head = file.read(len(MAGIC) + hashlib.sha256().digest_size)
@@ -102,7 +101,7 @@ def unpack_from(file: IO[bytes]) -> State:
     try:
         state: State = torch.load(payload, map_location="cpu", weights_only=True)  # type: ignore[arg-type]
         schema = state["schema"]
-    except Exception as error:  # right sum, wrong content: made by somebody else
+    except Exception as error:  # torch raises many kinds
         raise Damaged("it does not hold a run's state") from error
     if schema != SCHEMA:
         raise Damaged(f"it has schema {schema}, this version reads {SCHEMA}")
@@ -126,40 +125,41 @@ def steps_of(file: Path) -> int:
 
 
 class Checkpoints:
-    """The last two checkpoints of a run, by the number of steps taken."""
+    """The last two checkpoints of a run, named by the number of steps taken."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def files(self) -> list[Path]:
-        """Newest first; whatever else lies there is not ours."""
+        """Newest first; files with other names are left alone."""
         found = self.folder.glob("step-*.pt")
         return sorted((file for file in found if STEPS.fullmatch(file.name)), reverse=True)
 
     def write(self, state: State) -> None:
+        """Write a checkpoint, and delete all but the one before; later ones could not be used."""
         self.folder.mkdir(exist_ok=True)
-        file = self.folder / f"step-{state['steps']:012d}.pt"
-        with atomic_file(file) as opened:
-            pack_into(opened, state)
-        kept = [whole for whole in self.files() if whole <= file][:KEPT]
-        for other in set(self.files()) - set(kept):  # later ones: they could not be used
+        path = self.folder / f"step-{state['steps']:012d}.pt"
+        with atomic_file(path) as file:
+            pack_into(file, state)
+        kept = [other for other in self.files() if other <= path][:KEPT]
+        for other in set(self.files()) - set(kept):
             other.unlink()
 
     def oldest(self) -> int:
-        """The steps of the oldest one; rows on the disk that only older ones had are not needed."""
+        """Number of steps of the oldest one."""
         return min(map(steps_of, self.files()))
 
     def read(self, file: Path) -> State:
         with file.open("rb") as opened:
             return unpack_from(opened)
 
-    def latest(self, wrong: Callable[[State], str | None] = lambda state: None) -> State | None:
-        """The newest one that is whole, with nothing `wrong`; None if there is none yet."""
+    def latest(self, problem: Callable[[State], str | None] = lambda state: None) -> State | None:
+        """The newest one that is intact and has no `problem`; None if there is none yet."""
         files = self.files()
         for file in files:
             try:
                 state = self.read(file)
-                if reason := wrong(state):
+                if reason := problem(state):
                     raise Damaged(reason)
                 return state
             except (Damaged, OSError) as error:
@@ -173,5 +173,4 @@ class Checkpoints:
     def clear(self) -> None:
         for file in self.files():
             file.unlink()
-        if self.folder.is_dir() and not any(self.folder.iterdir()):
-            self.folder.rmdir()
+        remove_empty(self.folder)

@@ -1,4 +1,4 @@
-"""What may be taken for granted of a result.json, whoever has edited it and whoever wrote it."""
+"""The fields of result.json that readers rely on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt
 
-Matrix = list[list[FiniteFloat | None]]
+Number = FiniteFloat | None
+Matrix = list[list[Number]]
 
 
 def _square(matrix: Matrix) -> Matrix:
@@ -34,22 +35,16 @@ class _Config(_Part):
     regularizers: dict[str, Any]
     memory: _Sized
     seed: int
-    scale: _Named | None = None
 
 
 class _Accuracy(_Part):
-    faa: FiniteFloat | None
-    ff: FiniteFloat | None
-    bwt: FiniteFloat | None
-    fwt: FiniteFloat | None
-    aia: FiniteFloat | None
+    faa: Number
+    ff: Number
+    bwt: Number
+    fwt: Number
+    aia: Number
     accuracy_matrix: Annotated[Matrix, AfterValidator(_square)]
     memory_accuracy: Matrix | None = None
-
-
-class _Normalisation(_Part):
-    mean: list[FiniteFloat]
-    std: list[FiniteFloat]
 
 
 class _Data(_Part):
@@ -58,33 +53,28 @@ class _Data(_Part):
     test: Annotated[list[int], Field(min_length=1)]
 
 
-class _Weights(_Part):
-    name: str
-    sha256: str
-
-
 class _Result(_Part):
-    """Fields with a default: earlier versions did not write them."""
+    """Fields with a default are missing in results of earlier versions."""
 
     config: _Config
     class_incremental: _Accuracy
     task_incremental: _Accuracy
     classes: list[Any]
     image_shape: Annotated[list[PositiveInt], Field(min_length=3, max_length=3)]
-    normalisation: _Normalisation
+    normalisation: dict[str, list[FiniteFloat]]
     versions: dict[str, Any]
     seconds: FiniteFloat
-    seconds_cpu: FiniteFloat | None = None
+    seconds_cpu: Number = None
     seconds_evaluating: list[FiniteFloat] = []
     scale: _Named | None = None
     data: _Data | None = None
-    pretrained: _Weights | None = None
+    pretrained: dict[str, str] | None = None
     steps: int | None = None
     skipped_steps: int = 0
 
 
 def check_result(tree: Any) -> None:
-    """Raises a ValueError if something is missing or of another kind; more is always welcome.
+    """Raise a ValueError if a field is missing or has another type; additional fields are fine.
 
     >>> check_result({"config": {}})
     Traceback (most recent call last):
