@@ -12,6 +12,7 @@ from PIL import Image
 from liderlab.config.merging import make_config
 from liderlab.errors import UserError
 from liderlab.paper.ledger.record_collection import _weights
+from liderlab.runs.checkpoints import read_state
 from liderlab.runs.execute import run
 from liderlab.runs.folder import RunFolder
 from liderlab.runs.pretrain import export_weights
@@ -107,7 +108,7 @@ def test_runs_of_earlier_versions_still_have_theirs(lider: Any, folder: RunFolde
 def unfinished(folder: RunFolder) -> list[int]:
     """As if it had not ended; how long its log was at its two checkpoints, the newest first."""
     (folder.path / "result.json").unlink()
-    return [folder.checkpoints.read(file)["logged"] for file in folder.checkpoints.files()]
+    return [read_state(file)["logged"] for file in folder.checkpoints.files()]
 
 
 def test_a_log_that_lost_its_end_costs_only_time(whole: RunFolder, folder: RunFolder) -> None:
@@ -151,7 +152,7 @@ def test_the_log_is_on_the_disk_before_the_checkpoint(
 def test_a_checkpoint_that_could_not_be_used_makes_room_for_whole_ones(folder: RunFolder) -> None:
     newest, before = folder.checkpoints.files()
     newest.write_bytes(b"broken")
-    state = folder.checkpoints.read(before)
+    state = read_state(before)
     folder.checkpoints.write(state | {"steps": state["steps"] + 1})
     assert newest not in folder.checkpoints.files()
     assert before in folder.checkpoints.files()

@@ -17,7 +17,7 @@ from liderlab.runs.build import build, completed
 from liderlab.runs.execute import run
 from liderlab.runs.folder import RunFolder
 from liderlab.runs.load import load
-from liderlab.runs.pretrain import export_weights, name_of, pretraining
+from liderlab.runs.pretrain import default_name, export_weights, pretraining
 from liderlab.runs.weights import hint, weights_file, weights_in
 
 Lider = Callable[..., tuple[int, str, str]]
@@ -44,7 +44,7 @@ def test_the_papers_recipe() -> None:
     assert (training.epochs, training.lr, training.gamma) == (50, 0.1, 0.5)
     assert training.milestones == [20, 30, 40, 45]
     assert config.backbone.name == "resnet18"
-    assert name_of(config) == "tinyimagenet32-resnet18"  # what the presets ask for
+    assert default_name(config) == "tinyimagenet32-resnet18"  # what the presets ask for
 
 
 def test_only_a_joint_run_pretrains() -> None:
@@ -141,7 +141,7 @@ def test_from_the_command_line(
     ],
 )
 def test_only_the_full_recipe_has_the_plain_name(change: dict[str, Any], suffix: str) -> None:
-    assert name_of(pretraining(change)) == f"tinyimagenet32-resnet18{suffix}"
+    assert default_name(pretraining(change)) == f"tinyimagenet32-resnet18{suffix}"
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def pretrain(
     folder. Use them with: lider run --pretrained NAME_OR_FILE
     """
     from ..config.weight_names import is_file_name, kept_weights
-    from ..runs.pretrain import check_place, export_weights, name_of, pretraining
+    from ..runs.pretrain import check_target, default_name, export_weights, pretraining
 
     layer = {
         "benchmark": given(name=benchmark, size=size),
@@ -85,10 +85,10 @@ def pretrain(
         **given(scale=scale, seed=seed, device=device, threads=threads),
     }
     config = pretraining(layer, assigned(set_))
-    out = out or name_of(config)
+    out = out or default_name(config)
     path = Path(out) if is_file_name(out) else kept_weights(out)
     run = run or Path("runs") / f"pretrain-{path.stem}"
-    check_place(out, path, run, replace=force, resume=resume)
+    check_target(out, path, run, replace=force, resume=resume)
     with _same_command_writes_weights():
         leads = train(config, run, "resume" if resume else "replace" if force else None)
     if leads:

@@ -1,4 +1,4 @@
-"""The figure that every finished run leaves in its folder, whichever command ran it."""
+"""accuracy.png, the figure in the folder of a finished run."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ NAME = "accuracy.png"
 
 
 def leave_figure(result: Result, folder: Path) -> None:
-    """Once: after result.json, so that whatever stops it costs the run nothing but the picture."""
+    """Draw the figure unless it is there; after result.json, as only the figure may be lost."""
     if not (folder / NAME).is_file():
         draw_accuracy_matrix(result, folder / NAME)
 
 
 def draw_accuracy_matrix(result: Result, path: Path) -> None:
-    """Accuracy on every task after every task, both settings side by side."""
+    """Draw accuracy on every task after every task, both settings side by side."""
     tasks = len(result["class_incremental"]["accuracy_matrix"])
     side = 1.6 + 0.42 * tasks
     figure = new_figure(2 * side + 0.8, side + 0.4)

@@ -1,13 +1,12 @@
-"""A configuration made into objects."""
+"""Build the objects of a run from its configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
@@ -18,7 +17,7 @@ from ..config.compatibility import check
 from ..config.merging import make_config, merge
 from ..config.options import complete
 from ..config.scale import shrink
-from ..config.schema import DEVICES, RunConfig
+from ..config.schema import DEVICES, RunConfig, TrainingSection
 from ..distributed.batchnorm import share_batch_norm
 from ..distributed.placement import local_ranks
 from ..distributed.team import Team
@@ -40,12 +39,10 @@ from .out_of_memory import memory_for
 from .provenance import Origin, origin_of
 from .weights import load_pretrained
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True)
 class Run:
-    """Everything a run needs, made from its configuration, and what it was made from."""
+    """A run that is ready to train. origin: fingerprint of its data, checksum of its weights."""
 
     config: RunConfig
     stream: SplitStream
@@ -54,15 +51,12 @@ class Run:
 
 
 def completed(config: RunConfig) -> RunConfig:
-    """The same configuration with every option that was left open written out, at its scale."""
+    """The configuration with every open option filled in, and its scale applied."""
     check(config)
     tree: dict[str, Any] = config.model_dump()
     benchmark = find_benchmark(config)
-    for section, registry in (
-        ("benchmark", BENCHMARKS),
-        ("method", METHODS),
-        ("backbone", BACKBONES),
-    ):
+    sections = {"benchmark": BENCHMARKS, "method": METHODS, "backbone": BACKBONES}
+    for section, registry in sections.items():
         named = getattr(config, section)
         tree[section] |= complete(registry.load(named.name), named.options, named.name, section)
     for name, options in config.regularizers.items():
@@ -82,7 +76,7 @@ def completed(config: RunConfig) -> RunConfig:
 
 
 def find_benchmark(config: RunConfig) -> Entry:
-    """Its entry; a run's folder may name arrays that only the process it began in has known."""
+    """The entry of its benchmark, which may have been arrays in the process that began the run."""
     name = config.benchmark.name
     if name not in BENCHMARKS:
         raise UserError(
@@ -93,67 +87,46 @@ def find_benchmark(config: RunConfig) -> Entry:
 
 
 def build(config: RunConfig, folder: Path | None = None, team: Team | None = None) -> Run:
-    """The run, ready to go; `config` must be complete. folder: for a memory on disk. team: the
-    ranks that share it."""
+    """The run of a complete configuration. folder: for a memory on disk. team: its ranks."""
     device = find_device(config.device)
     check_precision(config.precision, device)
     generators = Generators(config.seed)
     with memory_for(f"the images of {config.benchmark.name}"):
         stream = build_stream(config)
-    with memory_for(_described(config)):
+    with memory_for(f"the network {config.backbone.name} on {device}"):
         method, network = build_network(config, len(stream.names), stream.image_shape)
-    weights = None
-    if config.pretrained is not None:
-        weights = load_pretrained(network.backbone, config.pretrained, config.backbone.name)
-    with memory_for(f"{_described(config)} on {device}"):
+        weights = None
+        if config.pretrained is not None:
+            weights = load_pretrained(network.backbone, config.pretrained, config.backbone.name)
         network = network.to(device)
     if team and team.size > 1 and config.strategy == "ddp-syncbn":
         share_batch_norm(network, team)
     with memory_for(f"a buffer of {config.memory.size:,} samples"):
-        memory = Memory(
-            config.memory.size if method.rehearsal else 0,
-            stream.image_shape,
-            method.columns(len(stream.names)),
-            POLICIES.load(str(config.memory.policy))(),
-            build_poison(config, stream),
-            storage=config.memory.storage,
-            folder=folder,
-            device=device if config.memory.device is None else find_device(config.memory.device),
+        memory = _build_memory(config, method, stream, device, folder)
+    with memory_for(" and ".join([config.method.name, *config.regularizers])), _user_errors():
+        loop = Loop(
+            stream=stream,
+            method=method,
+            network=network,
+            memory=memory,
+            regularizers=[
+                REGULARIZERS.load(name)(**options) for name, options in config.regularizers.items()
+            ],
+            recipe=_recipe(config.training),
+            epochs=config.training.epochs,
+            generators=generators,
+            offer=config.memory.offer,
+            on_nonfinite=config.on_nonfinite,
+            look_every=1
+            if device.type == "cpu" or config.on_nonfinite == "skip"
+            else config.log_every,
+            evaluate=config.evaluate,
+            precision=config.precision,
+            compile=config.compile,
+            team=team,
         )
-    regularizers = [
-        _make(REGULARIZERS.load(name), options) for name, options in config.regularizers.items()
-    ]
-    training = config.training
-    recipe = Recipe(
-        lr=training.lr,
-        momentum=training.momentum,
-        weight_decay=training.weight_decay,
-        batch_size=training.batch_size,
-        replay_size=training.replay_size or training.batch_size,
-        schedule=MultiStep(tuple(training.milestones), training.gamma),
-    )
-    make_loop = partial(
-        Loop,
-        stream=stream,
-        method=method,
-        network=network,
-        memory=memory,
-        regularizers=regularizers,
-        recipe=recipe,
-        epochs=training.epochs,
-        generators=generators,
-        offer=config.memory.offer,
-        on_nonfinite=config.on_nonfinite,
-        look_every=1 if device.type == "cpu" or config.on_nonfinite == "skip" else config.log_every,
-        evaluate=config.evaluate,
-        precision=config.precision,
-        compile=config.compile,
-        team=team,
-    )
-    with memory_for(" and ".join([config.method.name, *config.regularizers])):
-        loop = _or_user_error(make_loop)
     _check_tasks(stream)
-    loop.planned_steps()  # what cannot be planned is refused now, before anything is written
+    loop.planned_steps()  # refuses an impossible plan before anything is written
     return Run(config, stream, loop, origin_of(stream, weights))
 
 
@@ -164,11 +137,6 @@ def _check_tasks(stream: SplitStream) -> None:
                 f"task {task.index + 1} has a single training image, and BatchNorm needs two: "
                 "make fewer tasks, or take more images of each class"
             )
-
-
-def _described(config: RunConfig) -> str:
-    width = config.backbone.options.get("width")
-    return f"the network {config.backbone.name}" + (f" of width {width:,}" if width else "")
 
 
 def build_stream(config: RunConfig) -> SplitStream:
@@ -193,28 +161,52 @@ def build_stream(config: RunConfig) -> SplitStream:
 def build_network(
     config: RunConfig, classes: int, image_shape: tuple[int, int, int]
 ) -> tuple[Method, Network]:
-    """The method and the network it trains, with initial weights that depend on the seed alone."""
-    with torch.random.fork_rng():
+    """The method and its network, with initial weights that depend on the seed alone."""
+    with torch.random.fork_rng(), _user_errors():
         torch.manual_seed(derive(config.seed, "initial weights"))
-        method: Method = _make(METHODS.load(config.method.name), config.method.options)
+        method: Method = METHODS.load(config.method.name)(**config.method.options)
         make = BACKBONES.load(config.backbone.name)
-        backbone = _make(
-            make, {"classes": classes, "image_shape": image_shape, **config.backbone.options}
-        )
-        backbone = _or_user_error(partial(as_backbone, backbone))
-        network = Network(backbone, method.readout(classes))
+        backbone = make(classes=classes, image_shape=image_shape, **config.backbone.options)
+        network = Network(as_backbone(backbone), method.readout(classes))
     return method, in_fast_layout(network)
 
 
-def build_poison(config: RunConfig, stream: SplitStream) -> Poison | None:
-    if config.memory.poison == 0:
-        return None
-    classes = [task.classes for task in stream.tasks]
-    return Poison(config.memory.poison, classes, derive(config.seed, "poison"))
+def _build_memory(
+    config: RunConfig,
+    method: Method,
+    stream: SplitStream,
+    device: torch.device,
+    folder: Path | None,
+) -> Memory:
+    poison, section = None, config.memory
+    if section.poison:
+        classes = [task.classes for task in stream.tasks]
+        poison = Poison(section.poison, classes, derive(config.seed, "poison"))
+    return Memory(
+        section.size if method.rehearsal else 0,
+        stream.image_shape,
+        method.columns(len(stream.names)),
+        POLICIES.load(str(section.policy))(),
+        poison,
+        storage=section.storage,
+        folder=folder,
+        device=device if section.device is None else find_device(section.device),
+    )
+
+
+def _recipe(training: TrainingSection) -> Recipe:
+    return Recipe(
+        lr=training.lr,
+        momentum=training.momentum,
+        weight_decay=training.weight_decay,
+        batch_size=training.batch_size,
+        replay_size=training.replay_size or training.batch_size,
+        schedule=MultiStep(tuple(training.milestones), training.gamma),
+    )
 
 
 def find_device(name: str) -> torch.device:
-    """auto: the best there is. Only where torch can compute: not, say, on `meta`."""
+    """The device, if torch can compute on it here. auto: a GPU if there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if DEVICES.fullmatch(name):
@@ -224,12 +216,10 @@ def find_device(name: str) -> torch.device:
     raise UserError(f"device {name!r} is not available here: take cpu, or auto")
 
 
-def _make(make: Callable[..., T], options: dict[str, Any]) -> T:
-    return _or_user_error(lambda: make(**options))
-
-
-def _or_user_error(action: Callable[[], T]) -> T:
+@contextmanager
+def _user_errors() -> Iterator[None]:
+    """Turn a constructor's ValueError about an option into a UserError."""
     try:
-        return action()
+        yield
     except ValueError as error:
         raise UserError(str(error)) from None

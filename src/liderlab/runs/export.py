@@ -1,4 +1,4 @@
-"""A finished run's network as one file for programs that do not have liderlab."""
+"""Export a finished run's network to one file for programs without liderlab."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _onnx(network: TrainedNetwork, example: torch.Tensor) -> Callable[[IO[bytes]
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporters speak of their own inner life; what goes wrong is still raised."""
+    """Silence the exporters' messages; errors are still raised."""
     exporters = logging.getLogger("torch.onnx")
     level = exporters.level
     exporters.setLevel(logging.ERROR)

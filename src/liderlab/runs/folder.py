@@ -34,7 +34,7 @@ from ..files import (
     write_atomically,
     write_errors,
 )
-from .checkpoints import Checkpoints, Damaged, pack, steps_of, unpack
+from .checkpoints import Checkpoints, Damaged, read_state, steps_of, write_state
 from .out_of_memory import asked_for
 from .result_schema import check_result
 
@@ -270,7 +270,7 @@ class RunFolder:
         if not self.finished:
             return cast("State", self.checkpoints.latest())
         try:
-            return self.checkpoints.read(file)
+            return read_state(file)
         except (Damaged, OSError) as error:
             raise UserError(
                 f"the last checkpoint of {self.path} cannot be used: {error}; run it again"
@@ -300,13 +300,13 @@ class RunFolder:
 
     def keep_task(self, index: int, state: State) -> None:
         (self.path / "tasks").mkdir(exist_ok=True)
-        write_atomically(self._task_file(index), pack(state))
+        write_state(self._task_file(index), state)
 
     def task_state(self, index: int) -> State:
         """Network and method after task `index`."""
         file = self._task_file(index)
         try:
-            return unpack(file.read_bytes())
+            return read_state(file)
         except FileNotFoundError:
             raise UserError(
                 f"{self.path} did not keep its network after every task: run it with "

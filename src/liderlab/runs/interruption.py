@@ -10,29 +10,30 @@ from types import FrameType
 
 
 class StopRequest:
-    """The first signal is noted here; a second one of the same kind takes its usual effect."""
+    """The signal that asked to stop, if any."""
 
     signal: int | None = None
 
 
 @contextmanager
 def stop_requests() -> Iterator[StopRequest]:
+    """Note the first signal instead of obeying it; a second one has its usual effect."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request  # signals reach the main thread only
         return
-    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    # whoever starts a job in the background may have it ignore Ctrl-C: so be it
-    usual = {number: how for number, how in usual.items() if how is not signal.SIG_IGN}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # a shell lets jobs in the background ignore Ctrl-C: they keep ignoring it
+    handlers = {n: handler for n, handler in handlers.items() if handler is not signal.SIG_IGN}
 
     def note(number: int, frame: FrameType | None) -> None:
         request.signal = number
-        signal.signal(number, usual[signal.Signals(number)])
+        signal.signal(number, handlers[signal.Signals(number)])
 
-    for number in usual:
+    for number in handlers:
         signal.signal(number, note)
     try:
         yield request
     finally:
-        for number, handler in usual.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

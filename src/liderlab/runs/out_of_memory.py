@@ -1,4 +1,4 @@
-"""Memory that the machine does not have, said in one sentence."""
+"""Failed allocations, explained in one sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOO_MANY = "Storage size calculation overflowed"  # more than 2⁶³ bytes
 
 @contextmanager
 def memory_for(what: str) -> Iterator[None]:
-    """What is made in here must fit; `what` names it together with its size."""
+    """Name the object that did not fit into memory."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -24,7 +24,7 @@ def memory_for(what: str) -> Iterator[None]:
 
 
 def asked_for(error: RuntimeError | MemoryError) -> str | None:
-    """How much memory was asked for in vain; None if the error is about something else.
+    """The size of a failed allocation; None if the error is of another kind.
 
     >>> asked_for(RuntimeError("DefaultCPUAllocator: you tried to allocate 6400000000 bytes."))
     '6.4 GB'

@@ -1,4 +1,4 @@
-"""A run that is to be: what to call it, its configuration, and where it goes."""
+"""A run that is planned: its name, configuration and folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..config.schema import RunConfig
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """name: unique among the plans that are run together."""
+    """name: unique among the runs that are planned together."""
 
     name: str
     config: RunConfig

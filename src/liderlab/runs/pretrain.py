@@ -1,4 +1,4 @@
-"""Pre-training: one joint run on a whole benchmark, whose network other runs start from."""
+"""Pre-training: a joint run on a whole benchmark, whose backbone other runs start from."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from ..backbones.pretrained import Weights, read_weights
+from ..backbones.pretrained import read_weights
 from ..backbones.third_party import Foreign
 from ..config.diff import flat
 from ..config.merging import make_config
-from ..config.schema import BenchmarkSection, RunConfig
+from ..config.schema import RunConfig
 from ..config.weight_names import IMAGENET
 from ..config.yaml_values import Tree
 from ..errors import UserError
@@ -37,12 +37,12 @@ RECIPE: Tree = {
         "batch_size": 64,
     },
 }
-"""The paper's, supplementary material; it does not print batch size, momentum and weight decay:
-those of its CIFAR-100 runs."""
+"""The paper's recipe (supplementary material), with the batch size, momentum and weight decay of
+its CIFAR-100 runs, which it does not print for pre-training."""
 
 
 def pretraining(*layers: Tree) -> RunConfig:
-    """The configuration of a pre-training run: the paper's recipe, and what is different from it.
+    """The configuration of a pre-training run: the paper's recipe, changed by `layers`.
 
     >>> pretraining({"benchmark": "synthetic", "training": {"epochs": 2}}).training.gamma
     0.5
@@ -62,49 +62,45 @@ NOT_IN_NAME |= {"scale", "regularizers", "devices", "strategy"}
 """Fields that leave the weights as they are, or have a word of their own in the name."""
 
 
-def name_of(config: RunConfig) -> str:
-    """What its weights are called unless somebody says otherwise.
+def default_name(config: RunConfig) -> str:
+    """The name for the weights of a pre-training run.
 
-    The plain name, which presets ask for, is for the paper's recipe at full width; whatever differs
-    from it is in the name.
+    The plain name, which presets ask for, means the paper's recipe at full width; the name of
+    another recipe states every difference from it.
 
-    >>> name_of(pretraining({"benchmark": "synthetic"}))
+    >>> default_name(pretraining({"benchmark": "synthetic"}))
     'synthetic-resnet18'
-    >>> name_of(pretraining({"benchmark": "synthetic", "seed": 1, "scale": "smoke"}))
+    >>> default_name(pretraining({"benchmark": "synthetic", "seed": 1, "scale": "smoke"}))
     'synthetic-resnet18-seed1-smoke'
     """
     options = config.benchmark.options
     parts = [f"{config.benchmark.name.removeprefix('split-')}{options.get('size', '')}"]
     parts += [Path(options["path"]).name] if "path" in options else []
     parts += [config.backbone.name, *config.regularizers]
+    kept = {key: options[key] for key in ("size", "root", "path") if key in options}
     plain = pretraining(
-        {"benchmark": _named(config.benchmark, "size", "root", "path"), "seed": 0},
+        {"benchmark": {"name": config.benchmark.name, **kept}, "seed": 0},
         {"backbone": {"name": config.backbone.name}},
     )
-    full = completed(config.model_copy(update={"scale": None}))
-    there, here = (flat(c.model_dump(exclude=NOT_IN_NAME)) for c in (completed(plain), full))
-    for key in sorted(there.keys() | here.keys()):
-        if there.get(key) != here.get(key):
-            parts.append(f"{key.rpartition('.')[2]}{here.get(key)}")
+    full = config.model_copy(update={"scale": None})
+    paper, own = (flat(completed(c).model_dump(exclude=NOT_IN_NAME)) for c in (plain, full))
+    for key in sorted(paper.keys() | own.keys()):
+        if paper.get(key) != own.get(key):
+            parts.append(f"{key.rpartition('.')[2]}{own.get(key)}")
     if config.scale is not None and config.scale.name != "paper":
         parts.append(config.scale.name)
     return re.sub(r"[^\w.+-]+", "-", "-".join(parts)).strip("-")
 
 
-def _named(benchmark: BenchmarkSection, *kept: str) -> Tree:
-    options = {key: value for key, value in benchmark.options.items() if key in kept}
-    return {"name": benchmark.name, **options}
+def check_target(out: str, path: Path, run: Path, *, replace: bool, resume: bool) -> None:
+    """Refuse, before training, a file for the weights or a run folder that cannot be written.
 
-
-def check_place(out: str, path: Path, run: Path, *, replace: bool, resume: bool) -> None:
-    """Refuse, before anything is trained, what could not be kept afterwards.
-
-    out: a name, or a file; path: the file that it means; run: the folder of the run that trains.
+    out: the name or file that the user gave; path: the file for the weights.
     """
     if out == IMAGENET:
         raise UserError(f"{IMAGENET} means the published weights: choose another name with --out")
-    there = next(folder for folder in path.absolute().parents if folder.exists())
-    if path.is_dir() or not there.is_dir() or not os.access(there, os.W_OK):
+    parent = next(folder for folder in path.absolute().parents if folder.exists())
+    if path.is_dir() or not parent.is_dir() or not os.access(parent, os.W_OK):
         raise UserError(f"cannot write {path}: choose another --out")
     folder = RunFolder(run)
     if path.exists() and not replace and not (resume and folder.finished):
@@ -122,9 +118,9 @@ def check_place(out: str, path: Path, run: Path, *, replace: bool, resume: bool)
 
 
 def export_weights(run: str | Path, path: Path, *, replace: bool = False) -> dict[str, Any]:
-    """Write the backbone of a finished run as a file for `--pretrained`; returns what it says.
+    """Write the backbone of a finished run as a file for `--pretrained`; return its description.
 
-    replace: also over a file that holds other weights.
+    replace: overwrite a file that holds other weights.
     """
     folder = RunFolder.open(run)
     config, result = folder.config(), folder.result()
@@ -144,7 +140,8 @@ def export_weights(run: str | Path, path: Path, *, replace: bool = False) -> dic
     }
     weights = body.state_dict()
     if path.exists() and not replace:
-        if _same(weights, read_weights(path)):
+        old = read_weights(path)
+        if old.keys() == weights.keys() and all(torch.equal(old[k], weights[k]) for k in old):
             return about
         raise UserError(
             f"{path} holds other weights: keep those of {run} under another name with "
@@ -156,7 +153,3 @@ def export_weights(run: str | Path, path: Path, *, replace: bool = False) -> dic
         with atomic_file(path) as file:
             torch.save(content, file)
     return about
-
-
-def _same(a: Weights, b: Weights) -> bool:
-    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)

@@ -1,4 +1,4 @@
-"""What a run was made from, so that nobody goes on with, or compares, something else unawares."""
+"""The data, first weights and software versions that a run is made from."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Origin = dict[str, Any]
 
 
 def origin_of(stream: SplitStream, pretrained: Mapping[str, str] | None) -> Origin:
-    """data: a fingerprint, and the number of training and test images of every task. pretrained:
-    name and checksum of the weights that it starts from."""
+    """data: fingerprint, and number of training and test images of every task. pretrained: name
+    and checksum of the first weights."""
     data = {
         "fingerprint": fingerprint(stream),
         "train": [len(task.train) for task in stream.tasks],
@@ -30,22 +30,22 @@ def origin_of(stream: SplitStream, pretrained: Mapping[str, str] | None) -> Orig
 
 
 def check_origin(before: Mapping[str, Any], now: Origin, folder: Path) -> None:
-    """Refuse to go on with other data or first weights than a run was begun with.
+    """Refuse to resume with other data or first weights than the run was begun with.
 
-    before: what the run has written down; older versions wrote nothing.
+    before: the origin in the run's folder; older versions wrote none.
     """
-    for what, mark in (("data", "fingerprint"), ("pretrained", "sha256")):
-        old, new = before.get(what), now[what]
+    for part, mark in (("data", "fingerprint"), ("pretrained", "sha256")):
+        old, new = before.get(part), now[part]
         if old is not None and new is not None and old[mark] != new[mark]:
-            called = "data" if what == "data" else f"weights than these in {new['name']}"
+            name = "data" if part == "data" else f"weights than these in {new['name']}"
             raise UserError(
-                f"{folder} was begun with other {called} ({mark} {old[mark][:16]}, now "
+                f"{folder} was begun with other {name} ({mark} {old[mark][:16]}, now "
                 f"{new[mark][:16]}): bring those back, or start again in another folder"
             )
 
 
 def versions() -> dict[str, Any]:
-    """Of everything that computes."""
+    """Versions and hardware that floating-point results depend on."""
     return {
         "liderlab": __version__,
         "python": platform.python_version(),
@@ -64,5 +64,5 @@ def processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:  # not Linux
         lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine()

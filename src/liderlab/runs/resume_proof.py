@@ -1,4 +1,4 @@
-"""The proof that a run can be killed anywhere: do it, and compare to the bit."""
+"""Prove that a run can be killed anywhere: kill it, resume it, and compare to the bit."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from torch import Tensor
 from ..errors import RunFailed, UserError
 from .folder import RunFolder
 
-NOT_COMPARED = {"seconds", "seconds_cpu", "seconds_evaluating"}  # time is no part of the result
+NOT_COMPARED = {"seconds", "seconds_cpu", "seconds_evaluating"}  # time differs from run to run
 
 
 @dataclass(frozen=True)
 class ResumeVerdict:
-    """How often a run was killed, and what differs from the one that was left alone."""
+    """kills: over all runs. differences: from the undisturbed run."""
 
     kills: int
     runs: int
@@ -36,8 +36,8 @@ def verify_resume(
 ) -> ResumeVerdict:
     """Run `lider run` with these arguments undisturbed, and again under SIGKILL; compare.
 
-    The moments are random. A killed run is resumed until it has finished; if it was not killed
-    often enough by then, another one follows.
+    A killed run is resumed until it has finished; further runs follow until there were `kills`, at
+    random moments.
     """
     whole = RunFolder(folder / "whole")
     with _started(arguments, whole.path) as process:
@@ -50,8 +50,8 @@ def verify_resume(
         runs += 1
         target = RunFolder(folder / f"killed-{runs}")
         while not target.finished:
-            # in front: whoever says how often to save is heard
             moment = random.uniform(0, 2 * training / (kills - done + 1))
+            # in front, so that --checkpoint-every in the arguments wins
             with _started([*often, "--resume", *arguments], target.path) as process:
                 if done < kills and _kill(process, target, moment):
                     done += 1
@@ -64,7 +64,7 @@ def verify_resume(
 
 @contextmanager
 def _started(arguments: Sequence[str], out: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A run in a process of its own, which does not outlive whoever watches it."""
+    """A run in a process of its own, killed at the end of the block."""
     command = [sys.executable, "-m", "liderlab", "run", "--out", str(out), *arguments]
     with out.with_suffix(".log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -76,7 +76,7 @@ def _started(arguments: Sequence[str], out: Path) -> Iterator[subprocess.Popen[b
 
 
 def _kill(process: subprocess.Popen[bytes], folder: RunFolder, moment: float) -> bool:
-    """SIGKILL, that long after training began; False if the run had finished by then."""
+    """Kill the process `moment` seconds after training began; False if it had finished by then."""
     while process.poll() is None and not folder.locked:
         time.sleep(0.005)
     try:
@@ -99,7 +99,7 @@ def _wait_for(process: subprocess.Popen[bytes], folder: RunFolder) -> None:
 
 
 def compare(one: RunFolder, other: RunFolder) -> list[str]:
-    """What differs between two finished runs: weights, memory, targets, metrics, all of it."""
+    """The names of all that differs between two finished runs: weights, memory, metrics, …"""
     states = [f.read_memory(f.state()) for f in (one, other)]
     states = [{k: v for k, v in state.items() if k not in NOT_COMPARED} for state in states]
     results = [{k: v for k, v in f.result().items() if k not in NOT_COMPARED} for f in (one, other)]
@@ -112,24 +112,20 @@ def compare(one: RunFolder, other: RunFolder) -> list[str]:
 
 
 def unequal(a: Any, b: Any, name: str) -> list[str]:
-    """The places where two trees of tensors and values differ by as much as a bit.
+    """The names of the leaves in which two trees of tensors and values differ, to the bit.
 
     >>> unequal({"w": torch.tensor([1.0])}, {"w": torch.tensor([2.0])}, "network")
     ['network.w']
     """
     if isinstance(a, Mapping) and isinstance(b, Mapping) and a.keys() == b.keys():
-        return [place for key in a for place in unequal(a[key], b[key], f"{name}.{key}")]
+        return [leaf for key in a for leaf in unequal(a[key], b[key], f"{name}.{key}")]
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and len(a) == len(b):
         pairs = zip(a, b, strict=True)
-        return [place for i, (x, y) in enumerate(pairs) for place in unequal(x, y, f"{name}.{i}")]
+        return [leaf for i, (x, y) in enumerate(pairs) for leaf in unequal(x, y, f"{name}.{i}")]
     if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return [] if _same_bits(a, b) else [name]
-    return [] if type(a) is type(b) and a == b else [name]
-
-
-def _same_bits(a: Tensor, b: Tensor) -> bool:
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    if a.numel() == 0:  # nothing to look at, in strides that view() would not take
-        return True
-    return torch.equal(a.reshape(-1).view(torch.uint8), b.reshape(-1).view(torch.uint8))
+        same = a.shape == b.shape and a.dtype == b.dtype
+        if same and a.numel():
+            same = torch.equal(*(t.reshape(-1).view(torch.uint8) for t in (a, b)))
+    else:
+        same = type(a) is type(b) and a == b
+    return [] if same else [name]

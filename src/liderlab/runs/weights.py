@@ -1,4 +1,4 @@
-"""Where pre-trained weights are, by file, by run or by name."""
+"""Pre-trained weights: found by file, by run or by name, and loaded."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from ..errors import UserError
 from ..files import checksum
 from ..streams import BENCHMARKS
 from ..streams.storage.location import expanded
-from .checkpoints import MAGIC, Damaged, unpack
+from .checkpoints import MAGIC, Damaged, read_state
 from .folder import RunFolder
 
 
 def load_pretrained(backbone: nn.Module, pretrained: str, name: str) -> dict[str, str]:
-    """Start the backbone of that name from published or own weights; its classifier stays new.
+    """Load weights into the backbone `name`, but for its classifier; return name and checksum.
 
-    pretrained: a file; a run's folder or checkpoint; `imagenet`, what is published for the
-    backbone; or a name under which `lider pretrain` has kept weights. Returns that name, and the
-    checksum of the file.
+    pretrained: a file; a run's folder or checkpoint; `imagenet` for the weights published for the
+    backbone; or the name of weights by `lider pretrain`.
     """
     path = weights_file(pretrained, name)
     load_weights(backbone, weights_in(path), pretrained, name)
@@ -30,7 +29,7 @@ def load_pretrained(backbone: nn.Module, pretrained: str, name: str) -> dict[str
 
 
 def weights_file(pretrained: str, backbone: str) -> Path:
-    """The file that `pretrained` stands for."""
+    """The file that `pretrained` means."""
     if pretrained == IMAGENET:
         return imagenet_file(backbone)
     here, kept = expanded(pretrained), kept_weights(pretrained)
@@ -45,24 +44,22 @@ def weights_file(pretrained: str, backbone: str) -> Path:
 
 
 def weights_in(path: Path) -> Weights:
-    """The weights of a file, which may be a run's checkpoint."""
-    if not _is_checkpoint(path):
+    """The weights in a file, which may be a run's checkpoint."""
+    try:
+        with path.open("rb") as file:
+            is_checkpoint = file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        is_checkpoint = False  # read_weights explains the error
+    if not is_checkpoint:
         return read_weights(path)
     try:
-        network: Weights = unpack(path.read_bytes())["network"]
+        network: Weights = read_state(path)["network"]
     except Damaged as error:
         raise UserError(f"cannot read weights from {path}: {error}") from None
     body = {n.removeprefix("backbone."): v for n, v in network.items() if n.startswith("backbone.")}
-    foreign = all(name.startswith("network.") for name in body)
-    return {name.removeprefix("network.") if foreign else name: v for name, v in body.items()}
-
-
-def _is_checkpoint(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False  # whoever reads it will say why
+    if all(name.startswith("network.") for name in body):  # a third-party backbone is wrapped
+        return {name.removeprefix("network."): v for name, v in body.items()}
+    return body
 
 
 def _checkpoint(folder: Path) -> Path:
@@ -73,7 +70,7 @@ def _checkpoint(folder: Path) -> Path:
 
 
 def hint(name: str) -> str:
-    """The options of `lider pretrain` that a name like tinyimagenet32-resnet18 stands for.
+    """The options of `lider pretrain` for weights with a name like tinyimagenet32-resnet18.
 
     >>> hint("tinyimagenet32-resnet18")
     ' --benchmark split-tinyimagenet --size 32 --backbone resnet18'

@@ -112,7 +112,7 @@ def test_pictures_that_are_not_in_colour_become_so(
 
 
 def test_decoding_is_what_predict_does(tmp_path: Path, publish: SimpleNamespace) -> None:
-    from liderlab.runs.load import read_image
+    from liderlab.runs.image_input import read_image
 
     Image.fromarray(publish.noise(1, 20, 12, 3)[0]).save(tmp_path / "a.png")
     ours = torch.from_numpy(decode_image(tmp_path / "a.png", 8).copy())

@@ -1,7 +1,7 @@
-"""The trackers that people already use, behind one small interface.
+"""TensorBoard, Weights & Biases and MLflow behind one small interface.
 
-They are told what metrics.jsonl is told, under the same names everywhere; the run's folder stays
-the truth. A resumed run goes on in the same TensorBoard folder, W&B run or MLflow run.
+They get the numbers of metrics.jsonl under the same names; the run's folder stays the reference. A
+resumed run goes on in the same TensorBoard folder, W&B run or MLflow run.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ TRACKERS = Registry(
 
 
 class Tracker(Protocol):
-    """Made with (folder, config, step): the run's folder, its configuration, where it goes on."""
+    """Created with (folder, config, step): the run's folder, its configuration, steps so far."""
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Numbers measured at a step of the run."""
+        """Log numbers that were measured at a step."""
         ...
 
     def close(self, finished: bool) -> None:
-        """The process leaves the run: at its end, or to be resumed."""
+        """Close the run: finished, or to be resumed."""
         ...
 
 
@@ -49,7 +49,7 @@ def check_installed(names: Sequence[str]) -> None:
 
 
 class Trackers:
-    """All of a run's trackers as one; a context that closes them."""
+    """The trackers of a run; a context that closes them."""
 
     def __init__(
         self, names: Sequence[str], folder: Path, config: Mapping[str, Any], step: int
@@ -59,7 +59,7 @@ class Trackers:
         for name in names:
             try:
                 self._trackers.append(TRACKERS.load(name)(folder, config, step))
-            except Exception as error:  # whatever that package raises: no login, no server, …
+            except Exception as error:  # no login, no server, …
                 self.__exit__()
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise UserError(f"cannot start {name}: {reason}") from None
@@ -68,19 +68,19 @@ class Trackers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with ExitStack() as all_of_them:  # one that fails does not keep the others from closing
+        with ExitStack() as stack:  # closes the others even if one fails
             for tracker in self._trackers:
-                all_of_them.callback(tracker.close, self._finished)
+                stack.callback(tracker.close, self._finished)
 
     def log(self, line: Mapping[str, Any]) -> None:
-        """A line of metrics.jsonl."""
+        """Log a line of metrics.jsonl."""
         if self._trackers:
             values = flat(line)
             for tracker in self._trackers:
                 tracker.log(int(line["step"]), values)
 
     def finish(self, step: int, result: Mapping[str, Any]) -> None:
-        """The final metrics of a finished run, from its result."""
+        """Log the final metrics of a finished run."""
         values = {
             f"final/{scenario.replace('_', '-')}/{name}": float(value)
             for scenario in SCENARIOS
@@ -115,5 +115,5 @@ def flat(line: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _ascii(name: str) -> str:
-    """Not every tracker takes Greek letters."""
+    """The name without Greek letters and +, which some trackers refuse."""
     return name.replace("λ", "lambda").replace("+", "p")

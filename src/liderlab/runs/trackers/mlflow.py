@@ -11,7 +11,7 @@ from ...config.diff import flat
 
 class MLflow:
     """One MLflow run per run folder, in the experiment `liderlab` unless MLFLOW_EXPERIMENT_NAME
-    says otherwise; where it is kept is MLflow's own business (MLFLOW_TRACKING_URI)."""
+    says otherwise; MLFLOW_TRACKING_URI says where."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any], step: int) -> None:
         import os

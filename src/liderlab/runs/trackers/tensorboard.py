@@ -15,7 +15,7 @@ class TensorBoard:
     def __init__(self, folder: Path, config: Mapping[str, Any], step: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        # what an earlier process logged past its last checkpoint is logged again
+        # drop the steps after the last checkpoint, which are logged again
         self._writer = SummaryWriter(folder / "tensorboard", purge_step=step + 1 if step else None)
         if step == 0:
             text = yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False)

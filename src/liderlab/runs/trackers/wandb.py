@@ -27,7 +27,7 @@ class WandB:
         )
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        if step >= self._run.step:  # a resumed run repeats, to the bit, what is there already
+        if step >= self._run.step:  # a resumed run repeats steps that W&B has
             self._run.log(dict(values), step=step)
 
     def close(self, finished: bool) -> None:
@@ -35,7 +35,7 @@ class WandB:
 
 
 def _identity(folder: Path, step: int) -> str:
-    """A name of its own for every beginning of a run, kept in the folder for when it is resumed."""
+    """The W&B id of the run: new for every start, kept in the folder for resuming."""
     import time
 
     file = folder / "wandb.id"
