@@ -1,4 +1,4 @@
-"""LiDER in Avalanche: one plugin beside the replay that is there already."""
+"""LiDER in Avalanche: one plugin beside Avalanche's own replay plugin."""
 
 import torch
 from avalanche.benchmarks import nc_benchmark

@@ -1,4 +1,4 @@
-"""A network of one's own in the lab: any nn.Module whose last linear layer gives the logits."""
+"""Your own network: any nn.Module whose last linear layer gives the logits."""
 
 from itertools import pairwise
 
@@ -11,8 +11,11 @@ from liderlab.registry import Entry
 
 
 class Ladder(nn.Module):
-    """Convolutions that halve the map; `taps` tells LiDER its stages, `features` the last layer's
-    input. Without the two, LiDER looks for stages itself and takes the last layer's input."""
+    """Convolutions that halve the map.
+
+    Optional: `taps` names the stages for LiDER, which otherwise finds some itself; `features`
+    returns the input of the last layer, which is otherwise recorded.
+    """
 
     def __init__(self, channels: int, classes: int, steps: int) -> None:
         super().__init__()

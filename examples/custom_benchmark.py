@@ -1,4 +1,4 @@
-"""A benchmark of one's own from two pairs of arrays: odd and even digits, one after the other."""
+"""Your own benchmark from arrays of images and labels: first the odd digits, then the even ones."""
 
 import torch
 from sklearn.datasets import load_digits
@@ -23,5 +23,5 @@ if __name__ == "__main__":
         }
     )
     matrix = run(config, "runs/odd-then-even")["class_incremental"]["accuracy_matrix"]
-    print("after the odd ones: ", [f"{value:.1f} %" for value in matrix[0][:1]])
-    print("after the even ones:", [f"{value:.1f} %" for value in matrix[1]])
+    print("after the odd digits: ", [f"{value:.1f} %" for value in matrix[0][:1]])
+    print("after the even digits:", [f"{value:.1f} %" for value in matrix[1]])

@@ -1,4 +1,4 @@
-"""A method of one's own, one class: replay of what it was sure of. LiDER joins it as it is."""
+"""Your own method in one class: replay of well-classified batches, with LiDER or without."""
 
 from torch.nn.functional import cross_entropy
 
@@ -8,7 +8,7 @@ from liderlab.registry import Entry
 
 
 class ConfidentReplay(Method):
-    """L = CE(f(x), y) + w · CE(f(x'), y'), and only samples that are classified well are stored."""
+    """L = CE(f(x), y) + w · CE(f(x'), y'); batches that are mostly classified right are stored."""
 
     rehearsal = True
 
@@ -22,14 +22,14 @@ class ConfidentReplay(Method):
         if replay := step.draw():
             loss = cross_entropy(step.net(replay), replay.y, reduction="none")
             terms["replay"] = self.weight * loss
-        # gather: where several devices share the batch, all of them must come to the same decision
+        # gather: ranks that share the batch must come to the same decision
         right = step.gather(batch, right=logits.argmax(1) == batch.y)["right"]
         if right.float().mean() > 0.5:
             step.store(batch)
         return terms
 
 
-METHODS["confident-replay"] = Entry(ConfidentReplay, "replay of what it was sure of")
+METHODS["confident-replay"] = Entry(ConfidentReplay, "replay of well-classified batches")
 
 if __name__ == "__main__":
     for regularizers in ({}, {"lider": {"alpha": 0.1, "beta": 0.3}}):

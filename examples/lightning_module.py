@@ -30,7 +30,7 @@ class Rehearsal(lightning.LightningModule):
         if self.memory:
             memory_x, memory_y = self.memory
             drawn = torch.randint(len(memory_y), (32,))
-            with self.lider.watch():  # what runs in here is what LiDER sees
+            with self.lider.watch():  # LiDER sees the passes in this block
                 logits = self.model(memory_x[drawn])
             loss = loss + cross_entropy(logits, memory_y[drawn]) + self.lider.penalty()
         return loss

@@ -33,7 +33,7 @@ for number, task in enumerate(tasks):
             loss = cross_entropy(model(batch_x), batch_y)
             if len(memory_y):
                 drawn = torch.randint(len(memory_y), (32,))
-                with lider.watch():  # what runs in here is what LiDER sees
+                with lider.watch():  # LiDER sees the passes in this block
                     logits = model(memory_x[drawn])
                 loss = loss + cross_entropy(logits, memory_y[drawn]) + lider.penalty()
             optimizer.zero_grad()

@@ -1,4 +1,4 @@
-"""A network of timm's, by its name, with LiDER on the stages that LiDER finds in it."""
+"""A network of timm by its name, with LiDER on the stages that it finds there."""
 
 import timm  # noqa: F401  (pip install timm)
 

@@ -1,1 +1,1 @@
-"""LiDER inside other frameworks; each module needs its framework and nothing else does."""
+"""LiDER inside other frameworks; only the module of a framework imports it."""

@@ -1,4 +1,4 @@
-"""LiDER as a plugin of Avalanche, beside its ReplayPlugin or any other rehearsal of its."""
+"""LiDER as a plugin of Avalanche, beside ReplayPlugin or another form of rehearsal."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ..regularizers.lider import LiDER
 class LiDERPlugin(SupervisedPlugin):  # type: ignore[misc]
     """Adds α · L_cLip + β · L_0Lip (Eq. 9) to the loss of any strategy that rehearses.
 
-    Avalanche mixes replayed samples into its mini-batches without a mark: a row counts as replayed
-    if its class is not one of the present experience, which holds where experiences bring new
-    classes. The targets c_k have an optimizer of their own at the strategy's learning rate, since
-    Avalanche rebuilds the strategy's with every experience.
+    Avalanche mixes replayed samples into its mini-batches without marking them. A row counts as
+    replayed if its class is not one of the current experience, which is right where experiences
+    bring new classes. The targets c_k have their own optimizer, with the strategy's learning rate,
+    because Avalanche rebuilds the strategy's optimizer with every experience.
 
     lider: made for the strategy's model, `LiDER(model, stages=[…])`.
-    calibration_batch: how many samples at a time give the targets their start values.
+    calibration_batch: batch size of the pass that sets the targets' start values.
     """
 
     def __init__(self, lider: LiDER, calibration_batch: int = 128) -> None:

@@ -1,9 +1,9 @@
-"""How the cost of a step and LiDER's share of it grow. Draws docs/scaling.png, prints its table.
+"""How the time of a step and LiDER's share of it grow: draws docs/scaling.png, prints its table.
 
-    python benchmarks/scaling.py
+    python benchmarks/lider_scaling.py
 
-One er-ace step of a ResNet18, each time varying one thing of: width 16, 32x32 pixels, batch
-32 + 32, all five stages, a memory of 500. One thread; LiDER by a clock within the step (inside.py).
+One er-ace step of a ResNet18 with width 16, 32x32 pixels, batch 32 + 32, all five stages and a
+memory of 500; one of these varies at a time. One thread; LiDER's part by lider_clock.py.
 """
 
 import sys
@@ -15,7 +15,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from inside import StepTime, time_steps
+from lider_clock import StepTime, time_steps
 from liderlab.bench.measures import machine
 from liderlab.bench.workloads import loop_step, prepared_run
 
@@ -39,9 +39,9 @@ LABELS = {
 FORMS = {"spatial": ("tab:blue", "o-"), "batch": ("tab:orange", "s--")}
 
 
-def measure(what: str, value: int) -> dict[str, list[StepTime]]:
-    size = BASE if what == "stages" else BASE | {what: value}
-    stages = STAGES[: value if what == "stages" else len(STAGES)]
+def measure(varied: str, value: int) -> dict[str, list[StepTime]]:
+    size = BASE if varied == "stages" else BASE | {varied: value}
+    stages = STAGES[: value if varied == "stages" else len(STAGES)]
     return {
         form: time_steps(
             loop_step(prepared_run(**size, lider={"estimator": form, "stages": stages})), STEPS
@@ -57,17 +57,17 @@ def middle(values: list[float]) -> tuple[float, float, float]:
 
 def main(path: Path) -> None:
     print(machine(threads=1), "\n")
-    print("| | all else, ms | LiDER, spatial | LiDER, batch |\n|---|---:|---:|---:|", flush=True)
+    print("| | the rest, ms | LiDER, spatial | LiDER, batch |\n|---|---:|---:|---:|", flush=True)
     figure, axes = plt.subplots(2, len(SWEEPS), figsize=(15, 5.2), sharey="row", sharex="col")
-    for column, (what, values) in zip(axes.T, SWEEPS.items(), strict=True):
+    for column, (varied, values) in zip(axes.T, SWEEPS.items(), strict=True):
         found = []
         for value in values:
-            found.append(measure(what, value))
+            found.append(measure(varied, value))
             rest = median(step.rest for steps in found[-1].values() for step in steps)
             shares = [middle([100 * s.share for s in steps]) for steps in found[-1].values()]
             cells = " | ".join(f"{mid:.1f} % ({low:.1f}…{high:.1f})" for low, mid, high in shares)
-            print(f"| {what} {value:,} | {1000 * rest:.0f} | {cells} |", flush=True)
-        draw(column, what, values, found)
+            print(f"| {varied} {value:,} | {1000 * rest:.0f} | {cells} |", flush=True)
+        draw(column, varied, values, found)
     axes[0, 0].set_ylabel("step without LiDER's part, ms")
     axes[1, 0].set_ylabel("LiDER's part, % of that")
     axes[1, 0].legend(frameon=False)
@@ -77,7 +77,7 @@ def main(path: Path) -> None:
     print(f"\nwrote {path}", file=sys.stderr)
 
 
-def draw(column, what, values, found) -> None:
+def draw(column, varied, values, found) -> None:
     above, below = column
     rests = [median(step.rest for steps in forms.values() for step in steps) for forms in found]
     above.plot(values, [1000 * rest for rest in rests], "o-", color="0.4", markersize=4)
@@ -87,9 +87,9 @@ def draw(column, what, values, found) -> None:
         )
         below.plot(values, middles, line, color=colour, label=form, markersize=4)
         below.fill_between(values, lows, highs, color=colour, alpha=0.2, linewidth=0)
-    below.set_xlabel(LABELS[what])
+    below.set_xlabel(LABELS[varied])
     above.set_yscale("log")
-    if what == "memory":
+    if varied == "memory":
         below.set_xscale("log")
     else:
         below.set_xticks(values)

@@ -1,10 +1,10 @@
-"""How long it takes until something happens.
+"""Seconds until `lider` answers.
 
-    python benchmarks/start.py
+    python benchmarks/startup_time.py
 
-`lider --help`, and from the command to the first training step on CIFAR-100 (which must be there:
-`lider data prepare cifar100`) with the paper's network, with LiDER and without. Medians of several
-starts after one that does not count, on the clock and in processor time.
+Times `lider --help`, and `lider run` up to the first training step on CIFAR-100 with the paper's
+network, with LiDER and without; first run `lider data prepare cifar100`. Medians of several starts
+after one that is not counted, by the wall clock and in processor time.
 """
 
 import argparse
@@ -27,7 +27,7 @@ LIDER = [sys.executable, "-m", "liderlab"]
 
 
 def help_page() -> tuple[float, float]:
-    """Seconds on the clock and of the processor."""
+    """Seconds until the help page is printed, by the wall clock and in processor time."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     subprocess.run([*LIDER, "--help"], check=True, capture_output=True)
@@ -37,7 +37,7 @@ def help_page() -> tuple[float, float]:
 
 
 def first_step(options: list[str]) -> tuple[float, float]:
-    """The same, until the first step has been written into the run's log."""
+    """The same, until metrics.jsonl holds the first step."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         command = [*LIDER, "run", *options, "--out", str(out), "--set", "log_every=1"]
@@ -47,7 +47,7 @@ def first_step(options: list[str]) -> tuple[float, float]:
         while not (log.exists() and log.stat().st_size) and process.poll() is None:
             time.sleep(0.01)
         seconds, busy = time.perf_counter() - start, _processor_seconds(process.pid)
-        assert process.poll() is None, "the run ended before its first step: is CIFAR-100 there?"
+        assert process.poll() is None, "the run ended early: lider data prepare cifar100"
         process.send_signal(signal.SIGKILL)
         process.wait()
         return seconds, busy
@@ -60,14 +60,14 @@ def _processor_seconds(process: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--starts", type=int, default=5, help="how many that count (5)")
+    parser.add_argument("--starts", type=int, default=5, help="starts that are counted (5)")
     starts = parser.parse_args().starts
     measures = {"lider --help": help_page}
     measures |= {name: partial(first_step, options) for name, options in RUNS.items()}
     for name, measure in measures.items():
         found = [measure() for _ in range(starts + 1)][1:]
         clock, busy = (median(values) for values in zip(*found, strict=True))
-        print(f"{name}: {clock:.2f} s on the clock, {busy:.2f} s of the processor", flush=True)
+        print(f"{name}: {clock:.2f} s wall clock, {busy:.2f} s processor time", flush=True)
 
 
 if __name__ == "__main__":

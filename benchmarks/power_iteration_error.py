@@ -1,10 +1,10 @@
-"""How many power iterations does LiDER need? Prints the table of docs/methods/lider.md.
+"""Error of LiDER's power iteration by their number: prints a table of docs/methods/lider.md.
 
-    python benchmarks/power_iteration.py
+    python benchmarks/power_iteration_error.py
 
 Features of a ResNet18 (width 16) on 32 digits, upsampled to 32x32 and coloured at random: with its
-random weights, and after 100 steps of training. Everything in float64, so that what differs is the
-iteration alone. The truth is the singular value decomposition (iterations=None).
+random weights, and after 100 steps of training. Computed in float64, so that only the iteration
+makes a difference. The exact values come from the singular value decomposition (iterations=None).
 """
 
 from itertools import pairwise
@@ -23,7 +23,7 @@ GENERATOR = torch.Generator().manual_seed(0)
 
 
 def coloured_digits() -> tuple[Tensor, Tensor]:
-    """(1797, 3, 32, 32): every digit in a colour of its own, in noise; normalised."""
+    """Digits, each in its own colour, in noise, normalised: (1797, 3, 32, 32); and their labels."""
     digits = load_digits()
     ink = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
     ink = F.interpolate(ink, size=(32, 32), mode="bilinear", align_corners=False)
@@ -33,7 +33,7 @@ def coloured_digits() -> tuple[Tensor, Tensor]:
 
 
 def train(model: nn.Module, x: Tensor, y: Tensor, steps: int = 100) -> float:
-    """Returns the accuracy over the last ten batches."""
+    """Train the model, and return its accuracy over the last ten batches."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     right = []
     for _ in range(steps):
@@ -57,7 +57,7 @@ def features(model: nn.Module, x: Tensor) -> list[Tensor]:
 def value_and_gradients(
     earlier: Tensor, later: Tensor, iterations: int | None
 ) -> tuple[Tensor, Tensor]:
-    """λ: (n,), and its gradient by both maps: (n, all of them)."""
+    """λ: (n,), and its gradient with respect to both maps, flattened: (n, d)."""
     value = spatial_lipschitz(earlier, later, iterations=iterations, tol=0.0)
     gradients = torch.autograd.grad(value.sum(), (earlier, later))
     return value.detach(), torch.cat([gradient.flatten(1) for gradient in gradients], dim=1)

@@ -1,11 +1,11 @@
-"""The authors' released ER-ACE, alone and with LiDER, on our ledger's stream and at its scale.
+"""The authors' ER-ACE, alone and with LiDER, on the ledger's stream and at its scale.
 
     git clone https://github.com/aimagelab/LiDER
-    python benchmarks/released.py LiDER [--lider] [--seed 1] [--set training.epochs=1]
+    python benchmarks/authors_code.py LiDER [--lider] [--seed 1] [--set training.epochs=1]
 
-Theirs are the method, the regulariser, the memory and the network; images, augmentation, recipe and
-tests are those of our preset `cifar100-500-er-ace` at scale `cpu` (CIFAR-100 must be there: `lider
-data prepare cifar100`). Random numbers are drawn in another order: runs differ as seeds do.
+Method, regulariser, memory and network are theirs; images, augmentation, recipe and evaluation are
+those of our preset `cifar100-500-er-ace` at scale `cpu` (first run `lider data prepare cifar100`).
+Random numbers are drawn in another order, so that runs differ as seeds do.
 """
 
 import argparse
@@ -34,7 +34,7 @@ NAMES = ("MyCIFAR100", "SequentialCIFAR100", "MyTinyImagenet", "SequentialTinyIm
 
 
 class Loader:
-    """A task's images as their code meets them: augmented, labels, and as they are."""
+    """Batches of a task as their code expects them: augmented images, labels, original images."""
 
     def __init__(self, task: Task, stream: Stream, config: RunConfig) -> None:
         self.task, self.transform = task, stream.transform
@@ -50,8 +50,8 @@ class Loader:
         return -(-len(self.task.train) // self.batch_size)
 
 
-def find_released(checkout: Path, config: RunConfig, stream: Stream) -> None:
-    """Make their modules importable, without torchvision and their data sets, which we bring."""
+def import_authors_code(checkout: Path, config: RunConfig, stream: Stream) -> None:
+    """Make their modules importable without torchvision and their datasets, which we replace."""
     recipe, tasks = config.training, len(stream.tasks)
     setting = SimpleNamespace(minibatch_size=recipe.replay_size, batch_size=recipe.batch_size)
     data = SimpleNamespace(
@@ -70,7 +70,7 @@ def find_released(checkout: Path, config: RunConfig, stream: Stream) -> None:
         sys.modules[name] = ModuleType(name)
         vars(sys.modules[name]).update(content)
     sys.path.insert(0, str(checkout.absolute()))
-    os.chdir(checkout)  # they list their models by a relative path
+    os.chdir(checkout)  # their code lists its models by a relative path
 
 
 def make_method(lider: bool, config: RunConfig, stream: Stream) -> Any:
@@ -88,7 +88,7 @@ def make_method(lider: bool, config: RunConfig, stream: Stream) -> Any:
 
 
 def learn(method: Any, loader: Loader, config: RunConfig) -> None:
-    """One task, as their loop does: with an optimizer of its own."""
+    """Train on one task as their loop does, with a new optimizer."""
     method.net.train()
     method.begin_task(SimpleNamespace(train_loader=loader))
     recipe = config.training
@@ -118,14 +118,19 @@ def main() -> None:
     parser.add_argument("checkout", type=Path, help="a clone of the authors' repository")
     parser.add_argument("--lider", action="store_true", help="their er_ace_lipschitz")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--set", action="append", default=[], help="of our configuration")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        help="like training.epochs=1",
+    )
     options = parser.parse_args()
     config = completed(make_config(PRESET, *(parse_assignment(text) for text in options.set)))
     torch.set_num_threads(1)
     torch.manual_seed(options.seed)
     np.random.seed(options.seed)
     stream = build_stream(config)
-    find_released(options.checkout, config, stream)
+    import_authors_code(options.checkout, config, stream)
     method = make_method(options.lider, config, stream)
     for task in stream.tasks:
         learn(method, Loader(task, stream, config), config)

@@ -1,11 +1,11 @@
-"""What a memory costs: the tables of docs/memory.md.
+"""Time and space of a memory: prints the tables of docs/memory.md.
 
-    python benchmarks/memory.py                    # insert and draw over sizes, RAM
-    python benchmarks/memory.py --disk FOLDER      # images of 224x224 in a file there
+    python benchmarks/memory_cost.py                    # insert and draw over sizes, RAM
+    python benchmarks/memory_cost.py --disk FOLDER      # images of 224x224 in a file there
 
-Medians of 300, one thread, each case in a process of its own. Labels are of 100 classes, drawn
-uniformly and offered in batches of 64 to a memory that has seen twice as many samples as it has
-slots, so that half of those offered enter, whatever its size (none into greedy-balanced).
+Medians of 300, one thread, each case in its own process. Labels of 100 classes are drawn uniformly
+and offered in batches of 64 to a memory that has seen twice as many samples as it has slots, so
+that half of them enter at every size (none into greedy-balanced).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def full(policy: str, size: int, generator: torch.Generator) -> Memory:
 def milliseconds(
     action: Callable[[], object], times: int, clock: Callable[[], float] = time.process_time
 ) -> list[float]:
-    """Of the processor's time, unless another clock is given: others may be busy on the machine."""
+    """Milliseconds of each call; in processor time, which other processes disturb least."""
     taken = []
     for _ in range(times):
         start = clock()
@@ -57,7 +57,7 @@ def cost(policy: str, size: int) -> tuple[float, float]:
     """Milliseconds of one insert and one draw of 64 images."""
     generator = torch.Generator().manual_seed(0)
     rows = {n: v.clone() for n, v in offered((3, 32, 32), BATCH, generator).items()}
-    few = min(300, max(1, size // (10 * BATCH)))  # with more, ever fewer of them would enter
+    few = min(300, max(1, size // (10 * BATCH)))  # later, fewer samples enter
     inserts: list[float] = []
     while len(inserts) < 300:
         memory = full(policy, size, generator)
@@ -67,7 +67,7 @@ def cost(policy: str, size: int) -> tuple[float, float]:
 
 
 def ram(policy: str, size: int) -> tuple[float, float]:
-    """MB of the images and columns stored, and by how much the process grew (its peak)."""
+    """MB of the stored images and columns, and by how many MB the process grew at its peak."""
     before = process_size("VmRSS")
     memory = full(policy, size, torch.Generator().manual_seed(0))
     after = process_size("VmHWM")
@@ -77,14 +77,14 @@ def ram(policy: str, size: int) -> tuple[float, float]:
     return stored / 1e6, (after - before) / 1e6
 
 
-def process_size(what: str) -> int:
-    """Bytes of RAM, now (VmRSS) or at most so far (VmHWM)."""
+def process_size(field: str) -> int:
+    """Bytes of RAM, now (VmRSS) or at the peak (VmHWM)."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith(what)).split()[1])
+    return 1024 * int(next(line for line in lines if line.startswith(field)).split()[1])
 
 
-def in_own_process(what: str, policy: str, size: int) -> list[float]:
-    command = [sys.executable, __file__, "--one", what, policy, str(size)]
+def in_own_process(measure: str, policy: str, size: int) -> list[float]:
+    command = [sys.executable, __file__, "--one", measure, policy, str(size)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return [float(value) for value in done.stdout.split()]
 
@@ -104,7 +104,7 @@ def tables() -> None:
 
 
 def disk(folder: Path, size: int, image: int) -> None:
-    """A memory on disk that is really written: inserts, draws, checkpoints, RAM."""
+    """Time a memory on disk: inserts, draws, checkpoints; and its RAM."""
     shape, generator = (3, image, image), torch.Generator().manual_seed(0)
     memory = Memory(
         size, shape, {}, POLICIES.load("reservoir")(), storage="disk", folder=folder / "memory"
@@ -141,8 +141,8 @@ def main() -> None:
     parser.add_argument("--one", nargs=3)
     arguments = parser.parse_args()
     if arguments.one:
-        what, policy, size = arguments.one
-        print(*(cost if what == "cost" else ram)(policy, int(size)))
+        measure, policy, size = arguments.one
+        print(*(cost if measure == "cost" else ram)(policy, int(size)))
     elif arguments.disk:
         disk(arguments.disk, arguments.images, 224)
     else:

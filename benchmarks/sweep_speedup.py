@@ -1,9 +1,9 @@
-"""How much two workers gain over one, and what each engine adds to a run.
+"""Speed-up of two workers over one, and the overhead of each engine per run.
 
-    python benchmarks/sweep.py --runs 16 --epochs 20 --engines local ray slurm
+    python benchmarks/sweep_speedup.py --runs 16 --epochs 20 --engines local ray slurm
 
-Speed-up: wall-clock of the sweep with 1 worker over that with 2. Overhead per run: worker-seconds
-of the sweep, less what the runs themselves took, less the time until the first run began, per run.
+Speed-up: seconds of the sweep with 1 worker over those with 2. Overhead per run: worker-seconds of
+the sweep after the first run has begun, less the seconds of the runs themselves, per run.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""What a step costs when several processes share it.
+"""Time of a step that several processes share.
 
-    python benchmarks/devices.py --devices 1 2 --steps 20
+    python benchmarks/device_scaling.py --devices 1 2 --steps 20
 
 An er-ace run with LiDER on ResNet18 of a given width, 32x32 images, batch 64 + 64, one thread per
-process. The time of a step is the median over steps of the second task, on rank 0, which waits for
-the others in every step: by the clock, and (on a machine with neighbours) in processor time, which
-leaves the waiting out.
+process. The time of a step is the median over the second task on rank 0, which waits for the other
+ranks in every step: by the wall clock, and in processor time, which leaves out the waiting.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from liderlab.training.loop import Event, StepDone
 
 
 class Enough(Exception):
-    """As many steps as were asked for."""
+    """Raised after the last step that is timed."""
 
 
 def step_seconds(devices: int, steps: int, width: int, strategy: str) -> list[tuple[float, float]]:
-    """How long each step of the second task took, by the clock and in processor time."""
+    """Seconds of each step of the second task, by the wall clock and in processor time."""
     times: list[tuple[float, float]] = []
 
     def listen(work: Run, event: Event) -> None:
@@ -62,19 +61,24 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--width", type=int, default=16)
     parser.add_argument("--strategy", default="ddp")
-    parser.add_argument("--rounds", type=int, default=2, help="in turns: neighbours come and go")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=2,
+        help="each with all numbers of devices",
+    )
     given = parser.parse_args()
     taken: dict[int, list[tuple[float, float]]] = {devices: [] for devices in given.devices}
     for _ in range(given.rounds):
         for devices in given.devices:
             taken[devices] += step_seconds(devices, given.steps, given.width, given.strategy)
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    for clock, name in enumerate(("clock", "processor")):
+    for clock, name in enumerate(("wall clock", "processor time")):
         medians = {n: statistics.median(t[clock] for t in times) for n, times in taken.items()}
         first = medians[given.devices[0]]
         for devices, median in medians.items():
-            told = f"{1000 * median:.0f} ms a step, {first / median:.2f} x as fast"
-            print(f"{name}, {devices} x 1 thread: {told}")
+            speed = f"{1000 * median:.0f} ms a step, {first / median:.2f} x as fast"
+            print(f"{name}, {devices} x 1 thread: {speed}")
 
 
 if __name__ == "__main__":

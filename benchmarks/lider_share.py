@@ -1,12 +1,12 @@
-"""What LiDER itself takes of a step, by a clock within the step (see inside.py).
+"""LiDER's share of a step, by a clock inside the step (lider_clock.py).
 
-python benchmarks/share.py [--threads N]
+python benchmarks/lider_share.py [--threads N]
 """
 
 import argparse
 from statistics import median, quantiles
 
-from inside import time_steps
+from lider_clock import time_steps
 from liderlab.bench.measures import machine
 from liderlab.bench.workloads import loop_step, prepared_run
 
@@ -15,7 +15,7 @@ STEPS = {("resnet18", 64, 32): 9, ("resnet18", 16, 32): 41, ("efficientnet-b2", 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, help="CPU threads (as torch has it)")
+    parser.add_argument("--threads", type=int, help="CPU threads (torch's default)")
     print(machine(parser.parse_args().threads))
     for size, steps in STEPS.items():
         for estimator in ("spatial", "batch"):

@@ -1,10 +1,9 @@
-"""What do LiDER's estimators cost? Prints the table of docs/methods/lider.md.
+"""Time of a step with each of LiDER's estimators: prints a table of docs/methods/lider.md.
 
-    python benchmarks/estimators.py
+    python benchmarks/estimator_cost.py
 
-One training step on 32 replayed images of 32x32 (forward, backward, SGD), ResNet18 of width 16 and
-a small vision transformer, one thread; medians of processor time, without
-LiDER and with each of its estimators.
+One training step on 32 replayed images of 32x32 (forward, backward, SGD), on a ResNet18 of width 16
+and a small vision transformer; one thread, medians of processor time.
 """
 
 from time import process_time

@@ -1,9 +1,9 @@
-"""A clock inside LiDER, for steps that scatter more than it costs.
+"""A clock inside LiDER, for machines where step times scatter more than LiDER takes.
 
-Comparing steps with LiDER and without needs hundreds of rounds then. Here a step is compared with
-itself: the clock runs inside LiDER (copies of the maps, estimates, their gradients) and around the
-whole step, and whatever slows the machine slows both. Left out is what autograd adds up where
-gradients meet (one addition per map).
+There, comparing steps with and without LiDER needs hundreds of rounds. This clock compares a step
+with itself: it runs inside LiDER (copies of the maps, estimates, their gradients) and around the
+whole step, so that a slow machine slows both. It misses the additions by autograd where gradients
+meet, one per map.
 """
 
 import time
@@ -14,13 +14,13 @@ from liderlab.functional.coupling import BatchCoupling, SpatialCoupling
 from liderlab.regularizers.lider import LiDER
 from liderlab.regularizers.recorder import Recorder
 
-_inside = 0.0  # seconds within LiDER, so far
+_inside = 0.0  # seconds inside LiDER so far
 _installed = False
 
 
 @dataclass(frozen=True)
 class StepTime:
-    """Seconds of one step: within LiDER, and all else."""
+    """Seconds of one step: inside LiDER, and in the rest."""
 
     lider: float
     rest: float
@@ -31,15 +31,15 @@ class StepTime:
 
 
 def time_steps(step: Callable[[], object], steps: int) -> list[StepTime]:
-    """So many steps, after one that does not count."""
+    """Times of `steps` steps, after one that is not counted."""
     _install()
     step()
     found = []
     for _ in range(steps):
         start, before = time.perf_counter(), _inside
         step()
-        whole, own = time.perf_counter() - start, _inside - before
-        found.append(StepTime(own, whole - own))
+        whole, inside = time.perf_counter() - start, _inside - before
+        found.append(StepTime(inside, whole - inside))
     return found
 
 
