@@ -1,4 +1,4 @@
-"""Sweeps as a user starts them, in folders of their own."""
+"""Fixtures: tiny planned runs, commands in processes, an engine without processes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from liderlab.sweeps.engine import Ended
 from liderlab.sweeps.worker import Job, execute
 
 TINY = {"benchmark": "synthetic", "backbone": {"width": 8}, "training": {"epochs": 1}}
-PATIENCE = 240  # seconds: the machine may be busy, and nothing here depends on how busy
+PATIENCE = 240  # seconds: the machine may be busy
 
 
-class Here:
-    """An engine without processes: a run has ended when it has started."""
+class InlineEngine:
+    """Executes runs in this process, as soon as they are started."""
 
     def __init__(self) -> None:
         self._ended: list[Ended] = []
@@ -37,21 +37,21 @@ class Here:
         return gone
 
     def cancel(self, plan: PlannedRun) -> None:
-        """It has ended already."""
+        """The run has ended already."""
 
     def close(self) -> None:
-        """Nothing is left."""
+        """No run is left."""
 
 
 @pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands run in this process what they would start others for."""
-    monkeypatch.setattr("liderlab.sweeps.engine.make_engine", lambda *arguments: Here())
+def inline_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands execute their runs in this process."""
+    monkeypatch.setattr("liderlab.sweeps.engine.make_engine", lambda *arguments: InlineEngine())
 
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Callable[..., PlannedRun]:
-    """A tiny run to be: plan("a", seed=1)."""
+    """Makes a tiny planned run: plan("a", seed=1)."""
 
     def make(name: str, **fields: Any) -> PlannedRun:
         config = make_config(TINY, {"method": "er", "threads": 1}, fields)
@@ -62,7 +62,7 @@ def plan(tmp_path: Path) -> Callable[..., PlannedRun]:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Any:
-    """Starts `lider …` in tmp_path; whatever is left at the end is killed."""
+    """Starts `lider …` in tmp_path; kills processes that are left at the end."""
     started: list[subprocess.Popen[str]] = []
 
     def begin(*arguments: str, **environment: str) -> subprocess.Popen[str]:
@@ -97,10 +97,10 @@ def write(tmp_path: Path) -> Callable[..., str]:
     return make
 
 
-def wait_until(condition: Callable[[], Any], what: str) -> Any:
+def wait_until(condition: Callable[[], Any], event: str) -> Any:
     deadline = time.monotonic() + PATIENCE
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"waited too long for {what}"
+        assert time.monotonic() < deadline, f"waited too long for {event}"
         time.sleep(0.02)
     return value
 

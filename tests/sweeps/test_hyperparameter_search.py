@@ -1,4 +1,4 @@
-"""The search: by the validation split, resumable, on any storage, by several at once."""
+"""Searches: by validation accuracy, resumable, on SQLite and PostgreSQL, several at once."""
 
 from __future__ import annotations
 
@@ -61,9 +61,7 @@ def test_a_grid_visits_everything_once_and_writes_the_best(lider, write, tmp_pat
     assert len(results) == 4
     best = yaml.safe_load((tmp_path / "s/best.yaml").read_text())
     assert yaml.safe_load(out) == best
-    assert (
-        best["benchmark"]["validation"] is None
-    )  # from here on, train on all, test on the test set
+    assert best["benchmark"]["validation"] is None  # the final run uses the test images
     assert results[best["training"]["lr"], best["memory"]["size"]] == max(results.values())
     code, _, err = lider("run", "--config", "s/best.yaml", "--out", "final")
     assert code == 0, err
@@ -83,7 +81,7 @@ def test_a_grid_visits_everything_once_and_writes_the_best(lider, write, tmp_pat
     assert "another configuration" in err
 
 
-def test_a_hopeless_trial_is_pruned_and_never_the_best(tmp_path: Path) -> None:
+def test_a_bad_trial_is_pruned_and_never_the_best(tmp_path: Path) -> None:
     base = make_config(TINY, {"training": {"epochs": 8}, "threads": 1})
     said: list[str] = []
 
@@ -101,7 +99,7 @@ def test_a_hopeless_trial_is_pruned_and_never_the_best(tmp_path: Path) -> None:
     assert best[1].training.lr == 0.1
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("inline_engine")
 def test_another_list_of_values_is_refused_and_the_folder_stays_usable(
     lider, write, tmp_path: Path
 ) -> None:
@@ -131,7 +129,7 @@ def test_another_list_of_values_is_refused_and_the_folder_stays_usable(
     ("field", "values"),
     [("training.lr", [0.1, -1]), ("benchmark.tasks", {"low": 2, "high": 7})],
 )
-def test_a_value_that_no_run_takes_is_found_before_the_first_trial(
+def test_a_value_that_runs_refuse_is_found_before_the_first_trial(
     lider, write, tmp_path: Path, field: str, values: Any
 ) -> None:
     write("base.yaml", TINY)
@@ -142,7 +140,7 @@ def test_a_value_that_no_run_takes_is_found_before_the_first_trial(
     assert not (tmp_path / "s").exists()
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("inline_engine")
 def test_values_that_do_not_go_together_are_a_failed_trial(lider, write, tmp_path: Path) -> None:
     write("base.yaml", {**TINY, "threads": 1})
     write("space.yaml", {"memory.storage": ["ram", "disk"], "memory.device": [None, "cpu"]})
@@ -154,8 +152,8 @@ def test_values_that_do_not_go_together_are_a_failed_trial(lider, write, tmp_pat
     assert sorted(states) == ["COMPLETE"] * 3 + ["FAIL"]
 
 
-@pytest.mark.usefixtures("at_once")
-def test_a_search_whose_trials_have_all_failed_has_failed(lider, write) -> None:
+@pytest.mark.usefixtures("inline_engine")
+def test_a_search_fails_if_all_its_trials_failed(lider, write) -> None:
     write("base.yaml", {**TINY, "threads": 1})
     write("space.yaml", {"training.lr": [1e30]})
     command = "search --config base.yaml --space space.yaml --trials 1 --workers 1 --out s"
@@ -242,7 +240,7 @@ def test_an_unusable_storage_is_one_sentence(lider, write, tmp_path: Path, url: 
 
 @pytest.fixture
 def postgres() -> Iterator[str]:
-    """A PostgreSQL server of our own, on a free port; its URL."""
+    """The URL of a new PostgreSQL server on a free port."""
     pytest.importorskip("psycopg2", reason="needs psycopg2: pip install 'liderlab[search]'")
     if not (shutil.which("initdb") and shutil.which("pg_ctl")):
         pytest.skip("no PostgreSQL server here: initdb and pg_ctl are not in PATH")

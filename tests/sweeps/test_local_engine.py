@@ -1,4 +1,4 @@
-"""Local processes: the same results to the bit, whoever is killed."""
+"""Local processes: the same results to the bit, also after kills."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from liderlab.sweeps.sweep_file import read_sweep
 LONG = {"training": {"epochs": 60}, "checkpoint_every": 20}
 
 
-def test_same_as_alone_to_the_bit_and_a_failure_stays_alone(plan) -> None:
+def test_results_equal_those_of_single_runs_and_a_failure_does_not_spread(plan) -> None:
     good = [plan(f"good-{seed}", seed=seed) for seed in (0, 1)]
     bad = plan("bad", training={"lr": 1e30})
     outcomes = run_all([good[0], bad, good[1]], workers=2)
@@ -34,10 +34,10 @@ def test_same_as_alone_to_the_bit_and_a_failure_stays_alone(plan) -> None:
         run(one.config, alone)
         assert compare(RunFolder(one.folder), RunFolder(alone)) == []
         assert not (one.folder / "worker.log").exists()
-        assert (one.folder / "accuracy.png").is_file()  # as lider run leaves one
+        assert (one.folder / "accuracy.png").is_file()  # as after lider run
 
 
-def test_a_killed_worker_is_replaced_and_nothing_differs(plan, wait_until) -> None:
+def test_a_killed_worker_is_replaced_and_the_result_is_the_same(plan, wait_until) -> None:
     engine, victim = LocalEngine(1), plan("victim", **LONG)
     scheduler, folder = Scheduler(engine), RunFolder(victim.folder)
     scheduler.add(victim)
@@ -57,7 +57,7 @@ def test_a_killed_worker_is_replaced_and_nothing_differs(plan, wait_until) -> No
     assert compare(folder, RunFolder(victim.folder.with_name("alone"))) == []
 
 
-def test_no_second_run_without_memory_for_it_but_always_one(plan, monkeypatch) -> None:
+def test_one_run_always_starts_and_a_second_only_with_memory_for_it(plan, monkeypatch) -> None:
     monkeypatch.setattr("liderlab.sweeps.local_engine.available_memory", lambda: 0.0)
     engine = LocalEngine(2)
     a, b = plan("a"), plan("b")
@@ -70,7 +70,7 @@ def test_no_second_run_without_memory_for_it_but_always_one(plan, monkeypatch) -
         engine.close()
 
 
-def test_each_worker_has_a_gpu_of_its_own(plan, monkeypatch) -> None:
+def test_each_worker_has_its_own_gpu(plan, monkeypatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
     engine = LocalEngine(3)
     assert [engine._gpu(plan("a", device="cuda"), slot) for slot in range(3)] == ["4", "7", "4"]
@@ -113,7 +113,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(
     assert compare(RunFolder(points[0].plan.folder), RunFolder(tmp_path / "alone")) == []
 
 
-def test_rows_of_a_sweep_in_which_one_failed(tmp_path: Path) -> None:
+def test_rows_of_a_sweep_with_a_failed_run(tmp_path: Path) -> None:
     base = {"benchmark": "synthetic", "training": {"epochs": 1}}
     points = read_sweep({"base": base, "grid": {"training.lr": [0.1, 1e30]}}, tmp_path, 1)
     rows = run_rows(points, run_all([point.plan for point in points], workers=2))
@@ -127,7 +127,7 @@ def test_rows_of_a_sweep_in_which_one_failed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_sweep_leaves_nobody_behind_and_two_may_share_its_folder(
+def test_workers_of_a_killed_sweep_stop_and_two_sweeps_may_share_its_folder(
     start, write, wait_until, tmp_path
 ) -> None:
     base = {"benchmark": "synthetic", "backbone": {"width": 8}, "method": "er", **LONG}

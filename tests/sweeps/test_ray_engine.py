@@ -1,4 +1,4 @@
-"""Ray for real: a head and a second node on this machine, and the second one is killed."""
+"""A Ray cluster of two nodes on this machine, one of which is killed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUICK_TO_NOTICE = {
 
 
 def descendants(pid: int) -> list[int]:
-    """A process's children, and theirs."""
+    """The process's children, their children, and so on."""
     found = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in task.read_text().split():
@@ -40,7 +40,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def kill_all(process: subprocess.Popen[str]) -> None:
-    """As if its machine lost power."""
+    """Kill the process and its descendants, as if the machine lost power."""
     for pid in [*descendants(process.pid), process.pid]:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -48,11 +48,11 @@ def kill_all(process: subprocess.Popen[str]) -> None:
 
 
 class Cluster:
-    """Nodes of one CPU each; a token of its own keeps strangers out."""
+    """Nodes of one CPU each, closed to others by a token."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
-        self.folder = Path(tempfile.mkdtemp(prefix="ray-"))  # short: there will be sockets in it
+        self.folder = Path(tempfile.mkdtemp(prefix="ray-"))  # short, since paths of sockets must be
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -77,7 +77,7 @@ class Cluster:
             )
 
     def up(self) -> int:
-        """How many nodes say that they have started."""
+        """How many nodes report that they have started."""
         return self._log.read_text().count("Ray runtime started.")
 
 
@@ -98,7 +98,7 @@ def cluster(tmp_path: Path, wait_until: Callable[..., Any]) -> Iterator[Cluster]
 
 
 def running_below(node: subprocess.Popen[str], folders: list[RunFolder]) -> RunFolder | None:
-    """The run that a process of this node is in the middle of, a checkpoint behind it."""
+    """An unfinished run with a checkpoint that a process of this node executes."""
     pids = descendants(node.pid)
     for folder in folders:
         lock = folder.path / ".lock"
@@ -118,7 +118,7 @@ def running_below(node: subprocess.Popen[str], folders: list[RunFolder]) -> RunF
 def test_runs_of_a_killed_node_go_on_elsewhere(
     cluster: Cluster, plan, start, write, wait_until, tmp_path: Path
 ) -> None:
-    long = {"epochs": 100}  # long enough to be caught in the middle
+    long = {"epochs": 100}  # long enough to be killed in the middle
     base = {"benchmark": "synthetic", "backbone": {"width": 8}, "method": "er"}
     base |= {"training": long, "checkpoint_every": 20}
     file = write("sweep.yaml", {"base": base, "seeds": 2})

@@ -1,4 +1,4 @@
-"""What there is, and what a run takes."""
+"""Resources of the machine, and the estimate of what a run needs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_need_grows_with_network_memory_and_batch(plan) -> None:
     assert memory_estimate.memory_need(plan("c", seed=5, training={"lr": 0.7}).config) == need
 
 
-def test_what_cannot_be_built_is_refused(plan) -> None:
+def test_a_run_that_cannot_be_built_is_refused(plan) -> None:
     with pytest.raises(UserError, match="cuda:99"):
         memory_estimate.memory_need(plan("a", device="cuda:99").config)
     memory_estimate.memory_need(plan("a", device="cuda:99").config, device="cpu")
@@ -47,7 +47,7 @@ def test_this_machine_and_process() -> None:
     assert resources.resident_memory(None) == 0
 
 
-def test_threads_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cores_are_divided_among_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("liderlab.sweeps.engine.cores", lambda: 8)
     monkeypatch.setattr("liderlab.sweeps.engine.gpus", lambda: ["0", "1"])
     assert [threads_each("local", workers) for workers in (1, 3, 16)] == [8, 2, 1]

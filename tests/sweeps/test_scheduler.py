@@ -1,4 +1,4 @@
-"""The scheduler's rules, on an engine that does as it is told."""
+"""The scheduler's rules, on an engine with scripted endings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pytest
 
-import liderlab.sweeps.scheduler as schedule
 from liderlab.runs.folder import RunFolder
 from liderlab.runs.planned_run import PlannedRun
 from liderlab.sweeps.engine import Ended
@@ -14,7 +13,7 @@ from liderlab.sweeps.failure_file import read_failure, write_failure
 from liderlab.sweeps.scheduler import Scheduler, run_all
 
 
-class Script:
+class ScriptedEngine:
     """Ends every run as scripted, one at a time; "done" leaves a result."""
 
     def __init__(self, **endings: list[str | None]) -> None:
@@ -48,9 +47,9 @@ class Script:
         self.closed = True
 
 
-def test_the_dead_are_replaced_and_the_failed_are_not(plan, monkeypatch) -> None:
-    monkeypatch.setattr(schedule, "BUSY", 0.0)
-    engine = Script(a=[None, None, "done"], b=["failed"], c=[None] * 3, d=["busy", "done"])
+def test_dead_workers_are_replaced_and_failed_runs_are_not_retried(plan, monkeypatch) -> None:
+    monkeypatch.setattr("liderlab.sweeps.scheduler.BUSY", 0.0)
+    engine = ScriptedEngine(a=[None, None, "done"], b=["failed"], c=[None] * 3, d=["busy", "done"])
     plans = [plan(name) for name in "abcd"]
     outcomes = run_all(plans, engine=engine)
     assert [outcome.state for outcome in outcomes] == ["done", "failed", "failed", "done"]
@@ -61,22 +60,22 @@ def test_the_dead_are_replaced_and_the_failed_are_not(plan, monkeypatch) -> None
     assert engine.closed
 
 
-def test_what_ended_is_skipped_and_the_failed_retried_on_demand(plan, monkeypatch) -> None:
-    monkeypatch.setattr(RunFolder, "intact", RunFolder.finished)  # a script's results are empty
+def test_finished_runs_are_skipped_and_failed_ones_retried_on_demand(plan, monkeypatch) -> None:
+    monkeypatch.setattr(RunFolder, "intact", RunFolder.finished)  # scripted results are empty
     plans = [plan(name) for name in "ab"]
-    run_all(plans, engine=Script(a=["done"], b=["failed"]))
-    again = Script()
+    run_all(plans, engine=ScriptedEngine(a=["done"], b=["failed"]))
+    again = ScriptedEngine()
     outcomes = run_all(plans, engine=again)
     assert [outcome.state for outcome in outcomes] == ["done", "failed"]
     assert again.started == []
-    retry = Script(b=["done"])
+    retry = ScriptedEngine(b=["done"])
     assert [o.state for o in run_all(plans, engine=retry, retry_failed=True)] == ["done", "done"]
     assert retry.started == ["b"]
     assert read_failure(plans[1].folder) is None
 
 
 def test_a_stopped_scheduler_starts_nothing_more(plan) -> None:
-    engine = Script(a=[None])
+    engine = ScriptedEngine(a=[None])
     scheduler = Scheduler(engine)
     for name in "ab":
         scheduler.add(plan(name))
@@ -90,8 +89,8 @@ def test_a_stopped_scheduler_starts_nothing_more(plan) -> None:
     assert engine.started == ["a"]
 
 
-def test_the_engine_is_closed_whatever_happens(plan) -> None:
-    engine = Script()  # has no ending for it
+def test_the_engine_is_closed_after_an_exception(plan) -> None:
+    engine = ScriptedEngine()  # without an ending for the run
     with pytest.raises(KeyError):
         run_all([plan("a")], engine=engine)
     assert engine.closed

@@ -1,4 +1,4 @@
-"""Slurm's engine on submitit's local executor: the same jobs, without a cluster."""
+"""The Slurm engine on submitit's local executor: the same jobs, without a cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_jobs_succeed_fail_and_survive_a_kill(plan, tmp_path, wait_until) -> Non
     engine, killed = SlurmEngine(tmp_path / "jobs", 2, {"cluster": "local"}), []
 
     def kill_once(states: object) -> None:
-        """The job's process, once its run has a checkpoint behind it."""
+        """Kill the job's process once its run has a checkpoint."""
         if not killed and RunFolder(victim.folder).checkpoints.files():
             lock = str(victim.folder / ".lock")
             for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -46,7 +46,7 @@ def test_jobs_succeed_fail_and_survive_a_kill(plan, tmp_path, wait_until) -> Non
     assert compare(RunFolder(victim.folder), RunFolder(tmp_path / "alone")) == []
 
 
-def test_without_slurm_it_says_so(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_slurm_is_refused(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="no srun here"):
         SlurmEngine(tmp_path / "jobs")

@@ -1,4 +1,4 @@
-"""A sweep's file: which runs it stands for, what they are called, what is refused."""
+"""A sweep's file: its runs, their names, and mistakes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_mistakes_are_named(tmp_path: Path, tree: dict, says: str) -> None:
         read_sweep({"base": BASE, **tree}, tmp_path, 1)
 
 
-def test_what_cannot_be_built_is_found_before_the_first_run(lider, write, tmp_path: Path) -> None:
+def test_an_impossible_run_is_found_before_the_first_one(lider, write, tmp_path: Path) -> None:
     file = write("s.yaml", {"base": BASE, "grid": {"benchmark.tasks": [3, 7]}})
     with pytest.raises(UserError, match=r"benchmark.tasks=7,seed=0: 6 classes"):
         check_runs(read_sweep({"base": BASE, "grid": {"benchmark.tasks": [3, 7]}}, tmp_path, 1))
@@ -98,7 +98,7 @@ def test_what_cannot_be_built_is_found_before_the_first_run(lider, write, tmp_pa
     assert not (tmp_path / "x").exists()
 
 
-def test_a_folder_that_cannot_be_written_is_said_before_the_first_run(
+def test_a_full_disk_is_found_before_the_first_run(
     lider, write, tmp_path: Path, monkeypatch
 ) -> None:
     def full(**_: object) -> None:
@@ -113,7 +113,7 @@ def test_a_folder_that_cannot_be_written_is_said_before_the_first_run(
     "command",
     ["sweep s.yaml", "sweep s.yaml --dry-run", "search --space space.yaml --set tracker=[foo]"],
 )
-def test_a_tracker_that_is_not_there_is_found_before_the_first_run(
+def test_an_unknown_tracker_is_found_before_the_first_run(
     lider, write, tmp_path: Path, command: str
 ) -> None:
     write("s.yaml", {"base": {**BASE, "tracker": ["foo"]}})
@@ -124,7 +124,7 @@ def test_a_tracker_that_is_not_there_is_found_before_the_first_run(
     assert not (tmp_path / "x").exists()
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("inline_engine")
 def test_a_report_is_named_only_if_there_is_one(lider, write, tmp_path: Path) -> None:
     base = {**BASE, "backbone": {"width": 8}, "training": {"epochs": 1, "lr": 1e30}, "threads": 1}
     file = write("s.yaml", {"base": base})
@@ -138,8 +138,8 @@ def test_a_report_is_named_only_if_there_is_one(lider, write, tmp_path: Path) ->
     ]
 
 
-@pytest.mark.usefixtures("at_once")
-def test_what_the_report_leaves_out_is_said(lider, write, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("inline_engine")
+def test_damaged_runs_left_out_of_the_report_are_named(lider, write, tmp_path: Path) -> None:
     file = write("s.yaml", {"base": {**BASE, "backbone": {"width": 8}, "threads": 1}, "seeds": 2})
     code, _, err = lider("sweep", file, "--out", "x")
     assert code == 0, err
@@ -150,8 +150,8 @@ def test_what_the_report_leaves_out_is_said(lider, write, tmp_path: Path) -> Non
     assert "seed=1" in err.split("left out: ")[1]
 
 
-@pytest.mark.usefixtures("at_once")
-def test_a_damaged_result_is_made_anew(lider, write, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("inline_engine")
+def test_a_damaged_result_is_written_again(lider, write, tmp_path: Path) -> None:
     file = write("s.yaml", {"base": {**BASE, "backbone": {"width": 8}, "threads": 1}, "seeds": 2})
     assert lider("sweep", file, "--out", "x")[0] == 0
     result = tmp_path / "x/runs/seed=1/result.json"
@@ -164,7 +164,7 @@ def test_a_damaged_result_is_made_anew(lider, write, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("out", ["s.yaml", "s.yaml/below"])
 @pytest.mark.parametrize("command", ["sweep s.yaml", "search --space space.yaml"])
-def test_a_file_is_no_folder_for_results(lider, write, command: str, out: str) -> None:
+def test_a_file_as_out_is_refused(lider, write, command: str, out: str) -> None:
     write("s.yaml", {"base": BASE})
     write("space.yaml", {"training.lr": [0.1, 0.3]})
     code, printed, err = lider(*command.split(), "--out", out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -49,35 +50,18 @@ class Measure:
     rounds: int = 11
 
 
-LIDER: dict[str, dict[str, Any] | None] = {
-    "without": None,
-    "bare": None,
-    "spatial": {},
-    "batch": {"estimator": "batch"},
-    "fresh": {"draw": "fresh"},
-    "jacobian": {"estimator": "jacobian"},
-}
-
-
-def _steps(
-    backbone: str, width: int, side: int, *names: str
-) -> Callable[[bool], dict[str, Action]]:
-    """Steps by name. quick: with a network and images so small that it only shows that they run."""
-
-    def make(quick: bool) -> dict[str, Action]:
-        size: dict[str, Any] = {"backbone": backbone, "width": width, "side": side, "batch": 64}
-        if quick:
-            size |= {"width": 8, "side": 16 if side == 32 else 32, "batch": 4}
-        actions = {}
-        for name in names:
-            work = workloads.prepared_run(**size, lider=LIDER[name])
-            bare = name == "bare"
-            actions[name] = (
-                workloads.bare_step(work, size["batch"]) if bare else workloads.loop_step(work)
-            )
-        return actions
-
-    return make
+def _steps(backbone: str, width: int, side: int, names: str, quick: bool) -> dict[str, Action]:
+    """Steps by their names. quick: of a network and images so small that it only tries them."""
+    batch = 4 if quick else 64
+    if quick:
+        width, side = 8, 16 if side == 32 else 32
+    actions = {}
+    for name in names.split():
+        lider = workloads.LIDER_OPTIONS.get(name)
+        work = workloads.prepared_run(backbone, width, side, batch=batch, lider=lider)
+        bare = name == "bare"
+        actions[name] = workloads.bare_step(work, batch) if bare else workloads.loop_step(work)
+    return actions
 
 
 def _lider_limits(most: float) -> list[RatioLimit]:
@@ -87,31 +71,31 @@ def _lider_limits(most: float) -> list[RatioLimit]:
 MEASURES = {
     "resnet18-64": Measure(
         "er-ace step, ResNet18 of width 64, 32x32, batch 64 + 64",
-        _steps("resnet18", 64, 32, "without", "spatial", "batch", "bare"),
+        partial(_steps, "resnet18", 64, 32, "without spatial batch bare"),
         [*_lider_limits(1.05), RatioLimit("without", "bare", most=1.03)],
         rounds=31,
     ),
     "resnet18-16": Measure(
         "er-ace step, ResNet18 of width 16, 32x32, batch 64 + 64",
-        _steps("resnet18", 16, 32, "without", "spatial", "batch", "bare"),
+        partial(_steps, "resnet18", 16, 32, "without spatial batch bare"),
         [*_lider_limits(1.12), RatioLimit("without", "bare", most=1.10)],
         rounds=101,
     ),
     "efficientnet-b2": Measure(
         "er-ace step, EfficientNet-B2, 84x84, batch 64 + 64",
-        _steps("efficientnet-b2", 32, 84, "without", "spatial", "batch"),
+        partial(_steps, "efficientnet-b2", 32, 84, "without spatial batch"),
         _lider_limits(1.10),
         rounds=31,
     ),
     "fresh": Measure(
         "as released, an extra draw and pass for each term; as resnet18-64",
-        _steps("resnet18", 64, 32, "spatial", "fresh"),
+        partial(_steps, "resnet18", 64, 32, "spatial fresh"),
         [RatioLimit("fresh", "spatial", least=1.8)],
         rounds=5,
     ),
     "jacobian": Measure(
         "local constants, beyond the paper; as resnet18-16",
-        _steps("resnet18", 16, 32, "without", "jacobian"),
+        partial(_steps, "resnet18", 16, 32, "without jacobian"),
         [RatioLimit("jacobian", "without")],
         rounds=7,
     ),

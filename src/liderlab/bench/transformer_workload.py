@@ -11,14 +11,8 @@ from torch import Tensor, nn
 
 from ..regularizers.lider import LiDER
 from .interleaved_timing import Action
-from .workloads import CLASSES
+from .workloads import CLASSES, LIDER_OPTIONS
 
-FORMS: dict[str, dict[str, Any] | None] = {
-    "without": None,
-    "spatial": {},
-    "batch": {"estimator": "batch"},
-    "jacobian": {"estimator": "jacobian"},
-}
 PATCH, WIDTH, BLOCKS = 4, 96, 4
 STAGES = ["patches", *(f"blocks.{i}" for i in range(BLOCKS))]
 
@@ -48,7 +42,8 @@ def replay_steps(rows: int = 64, side: int = 32) -> dict[str, Action]:
     """One step on replayed images (forward, backward, SGD) for each form of LiDER."""
     x, y = torch.rand(rows, 3, side, side), torch.arange(rows) % CLASSES
     return {
-        name: replay_step(SmallViT(side), STAGES, options, x, y) for name, options in FORMS.items()
+        form: replay_step(SmallViT(side), STAGES, LIDER_OPTIONS[form], x, y)
+        for form in ("without", "spatial", "batch", "jacobian")
     }
 
 

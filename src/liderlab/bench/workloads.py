@@ -22,6 +22,13 @@ from ..training.loop import Cursor, StepDone
 from .interleaved_timing import Action
 
 CLASSES = 4
+LIDER_OPTIONS: dict[str, dict[str, Any] | None] = {
+    "without": None,
+    "spatial": {},
+    "batch": {"estimator": "batch"},
+    "jacobian": {"estimator": "jacobian"},
+    "fresh": {"draw": "fresh"},
+}
 
 
 def prepared_run(
@@ -34,14 +41,9 @@ def prepared_run(
     lider: dict[str, Any] | None = None,
 ) -> Run:
     """A run of er-ace at the beginning of its second task, its memory full."""
+    benchmark = {"name": "synthetic", "tasks": 2, "classes": CLASSES, "side": side}
     options: dict[str, Any] = {
-        "benchmark": {
-            "name": "synthetic",
-            "tasks": 2,
-            "classes": CLASSES,
-            "per_class": max(128, 2 * batch),
-            "side": side,
-        },
+        "benchmark": {**benchmark, "per_class": max(128, 2 * batch)},
         "method": "er-ace",
         "backbone": {"name": backbone, "width": width},
         "memory": {"size": memory},
