@@ -1,9 +1,6 @@
-"""Equal shares against sorting everything anew, and the heaps that make it cheap."""
+"""Equal quotas against sorting all samples anew at each offer."""
 
 from __future__ import annotations
-
-import heapq
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -15,7 +12,7 @@ from torch import Tensor
 from liderlab.functional.sampling import rank_in_class
 from liderlab.memory import POLICIES, Memory, Poison
 from liderlab.memory.buffer import Policy
-from liderlab.memory.class_quotas import Heap, Shares
+from liderlab.memory.class_quotas import ClassQuotas
 from liderlab.memory.policies import ClassBalanced, GreedyBalanced
 
 BALANCED = [ClassBalanced(), GreedyBalanced()]
@@ -81,10 +78,8 @@ def test_every_row_gets_the_slot_that_sorting_gives(
 
 
 @pytest.mark.parametrize("name", ["class-balanced", "greedy-balanced"])
-def test_shares_follow_whatever_changes_the_memory(
-    name: str, differences: Callable[..., list[str]]
-) -> None:
-    """Labels that are changed, a memory that is rebuilt or loaded: as if it had always been so."""
+def test_quotas_follow_an_updated_rebuilt_or_loaded_memory(name: str) -> None:
+    """As if its labels had always been so."""
     memory, generator = Memory(12, (1, 1, 1), {}, POLICIES.load(name)()), torch.Generator()
     memory.offer(generator, **rows(torch.arange(20) % 3))
     memory.update(torch.arange(5), y=torch.full((5,), 4))
@@ -96,31 +91,15 @@ def test_shares_follow_whatever_changes_the_memory(
     offered = torch.arange(30) % 6
     expected = by_sorting(memory, offered, key := torch.rand(30, dtype=torch.float64))
     for each in (memory, again):
-        enter, vacated = each.shares.admit(offered.numpy(), key.numpy(), 12)
+        enter, vacated = each.quotas.admit(offered.numpy(), key.numpy(), 12)
         assert enter.tolist() == (expected >= 0).nonzero()[:, 0].tolist()
         assert sorted(vacated) == sorted(expected[expected >= 0].tolist())
 
 
-@given(keys=st.lists(st.floats(-1, 1), unique=True, max_size=30), begin=st.integers(0, 30))
-def test_a_heap_gives_the_smallest_first(keys: list[float], begin: int) -> None:
-    start = sorted(range(len(keys[:begin])), key=keys.__getitem__)
-    heap = Heap(np.array([keys[i] for i in start]), np.array(start, np.int64))
-    oracle = [(keys[i], i) for i in start]
-    for number in range(len(start), len(keys)):
-        heap.push(keys[number], number)
-        heapq.heappush(oracle, (keys[number], number))
-        if number % 3 == 0:
-            assert heap.pop() == heapq.heappop(oracle)[1]
-    while oracle:
-        assert heap.smallest == oracle[0][0]
-        assert heap.pop() == heapq.heappop(oracle)[1]
-    assert heap.smallest == float("inf")
-
-
-def test_what_is_behind_everything_stored_costs_nothing() -> None:
-    """A full memory's shares are only looked at for rows that might enter."""
-    shares = Shares(np.arange(100) % 4, np.linspace(0.5, 1, 100))
-    before = [heap._slots[:] for heap in shares._heaps]
-    enter, vacated = shares.admit(np.arange(1000) % 4, np.linspace(0, 0.4, 1000), 100)
+def test_rows_behind_all_stored_ones_touch_no_heap() -> None:
+    """Rows that cannot enter a full memory are sorted out before."""
+    quotas = ClassQuotas(np.arange(100) % 4, np.linspace(0.5, 1, 100))
+    before = [heap[:] for heap in quotas._heaps]
+    enter, vacated = quotas.admit(np.arange(1000) % 4, np.linspace(0, 0.4, 1000), 100)
     assert (len(enter), vacated) == (0, [])
-    assert before == [heap._slots for heap in shares._heaps]
+    assert before == quotas._heaps

@@ -1,4 +1,4 @@
-"""The rehearsal memory and the policies that decide what it keeps."""
+"""The rehearsal memory, and the policies that decide which samples it keeps."""
 
 from ..registry import Entry, Registry
 from .buffer import Column, Memory
@@ -13,11 +13,11 @@ POLICIES = Registry(
         ),
         "class-balanced": Entry(
             "liderlab.memory.policies:ClassBalanced",
-            "equal shares for all classes, a uniform sample within each",
+            "equal quotas for all classes, a uniform sample within each",
         ),
         "greedy-balanced": Entry(
             "liderlab.memory.policies:GreedyBalanced",
-            "equal shares for all classes, first come, first kept within each",
+            "equal quotas for all classes, first come, first kept within each",
         ),
         "herding": Entry(
             "liderlab.memory.policies:Herding",

@@ -15,14 +15,14 @@ from torch import Tensor
 from ..errors import check_numbers
 from ..functional.sampling import draw_without_replacement, keep_last
 from ..types import State
-from .class_quotas import Shares
+from .class_quotas import ClassQuotas
 from .disk_rows import DiskColumn
 from .poison import Poison
 
 
 @dataclass(frozen=True)
 class Column:
-    """What one value per sample looks like; shape None: that of the image."""
+    """Shape and type of a value stored with every sample; shape None: that of the image."""
 
     shape: tuple[int, ...] | None = ()
     dtype: torch.dtype = torch.float32
@@ -32,24 +32,24 @@ class Policy(Protocol):
     """Decides which slot an offered sample takes."""
 
     columns: Mapping[str, Column]
-    """What the policy itself stores with each sample."""
+    """Columns that the policy itself needs."""
 
     def choose(
         self, memory: Memory, y: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """A slot (or −1) for each row of labels y, and the policy's own columns of those rows."""
+        """A slot (or −1) for each row of labels y, and the rows of the policy's own columns."""
         ...
 
 
 class Memory:
     """`size` slots for samples of the stream: images as uint8, and any further columns.
 
-    Always there: x (image), y (position in the class order), task; with `poison`, which replaces
-    labels on their way in, also `poisoned`. A method's columns may say otherwise about x (float,
-    where it edits the pixels). A `Source`, so that a fit can train on it like on a task's data.
+    Every memory has the columns x (image), y (position in the class order) and task; with `poison`,
+    which replaces labels as samples enter, also `poisoned`. A method may redefine x (as float, to
+    edit the pixels). A memory is a `Source`: a method can train on it like on a task's data.
 
     storage: "ram", on `device`; or "disk", which keeps images in files below `folder` (None:
-    temporary ones) and everything else in RAM. Rows may be offered from any device.
+    temporary files) and everything else in RAM. Rows may be offered from any device.
 
     >>> from liderlab.memory.policies import Reservoir
     >>> memory = Memory(2, (1, 2, 2), {}, Reservoir())
@@ -74,9 +74,9 @@ class Memory:
         check_numbers(size=size, at_least=0, whole=True)
         self.size, self.policy, self.poison = size, policy, poison
         self.device = torch.device("cpu" if storage == "disk" else device)
-        self.seen = 0  # samples ever offered: the reservoir's odds depend on it
+        self.seen = 0  # samples ever offered: the reservoir's probabilities depend on it
         self.filled = 0
-        self._shares: Shares | None = None
+        self._quotas: ClassQuotas | None = None
         columns = {
             "x": Column(None, torch.uint8),
             "y": Column((), torch.int64),
@@ -98,20 +98,24 @@ class Memory:
         return self.filled
 
     def offer(self, generator: torch.Generator, **rows: Tensor) -> Tensor:
-        """Samples pass by; the policy keeps some. Returns each row's slot, −1 where not kept."""
+        """Let the policy keep some of these samples. Returns each row's slot, −1 if not kept."""
         slots, extra = self.policy.choose(self, rows["y"], generator)
         self.seen += len(slots)
         kept = keep_last(slots)
-        # Slots are counted on the host, in numpy: nothing here waits for another device.
+        # Slots are chosen on the host: nothing here waits for another device.
         if len(which := torch.from_numpy(np.flatnonzero(kept.numpy()))):
-            self._write(slots[which], {n: _pick(v, which) for n, v in (rows | extra).items()})
+            chosen = {
+                name: values[which.to(values.device, non_blocking=True)]
+                for name, values in (rows | extra).items()
+            }
+            self._write(slots[which], chosen)
             self.filled = max(self.filled, int(slots.numpy().max()) + 1)
         return torch.where(kept, slots, -1)
 
     def update(self, slots: Tensor, **columns: Tensor) -> None:
         """Overwrite columns of some slots."""
         if "y" in columns or "key" in columns:
-            self._shares = None
+            self._quotas = None
         self._store(slots, columns)
 
     def _store(self, slots: Tensor, columns: Mapping[str, Tensor]) -> None:
@@ -121,30 +125,30 @@ class Memory:
             column[index] = values.to(self.device, column.dtype, non_blocking=True)
 
     def _write(self, slots: Tensor, rows: Mapping[str, Tensor]) -> None:
-        """New samples: a column that they do not bring starts at zero, not at the old sample's."""
+        """Store new samples; columns that they lack become zero, not the old sample's value."""
         if self.poison and rows:
             labels, poisoned = self.poison(rows["y"].cpu(), rows["task"].cpu())
             rows = {**rows, "y": labels, "poisoned": poisoned}
         absent = {name: torch.zeros(()) for name in self.data if name not in rows}
         self._store(slots, absent | dict(rows))
-        if self._shares:
+        if self._quotas:
             y, key = rows["y"].cpu().numpy(), rows["key"].cpu().numpy()
-            self._shares.add(slots.numpy(), y, key)
+            self._quotas.add(slots.numpy(), y, key)
 
     @property
-    def shares(self) -> Shares:
-        """Who gives up a sample when classes have equal shares, for policies that store a key."""
-        if self._shares is None:
-            y, key = (_values(self.data[name])[: self.filled].cpu() for name in ("y", "key"))
-            self._shares = Shares(y.numpy(), key.numpy())
-        return self._shares
+    def quotas(self) -> ClassQuotas:
+        """The equal quotas of all classes, for policies that store a key."""
+        if self._quotas is None:
+            y, key = (self.read(name, torch.arange(self.filled)) for name in ("y", "key"))
+            self._quotas = ClassQuotas(y.numpy(), key.numpy())
+        return self._quotas
 
     def rebuild(self, keep: Tensor, **new: Tensor) -> None:
-        """Keep these slots, in this order, and put new rows behind them."""
+        """Keep these slots, in this order, and append new rows."""
         n_new = len(new["y"]) if new else 0
         if len(keep) + n_new > self.size:
             raise ValueError(f"Expected at most {self.size} rows, but got {len(keep) + n_new}.")
-        self._shares = None
+        self._quotas = None
         for column in self.data.values():
             if isinstance(column, DiskColumn):
                 column.rearrange(keep)
@@ -155,38 +159,41 @@ class Memory:
             self._write(torch.arange(len(keep), self.filled), new)
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
-        """n different filled slots, uniformly; all of them if there are not more."""
+        """n different filled slots, drawn uniformly; all of them if there are fewer."""
         return draw_without_replacement(min(n, self.filled), self.filled, generator)
 
     def rows(self, index: Tensor) -> dict[str, Tensor]:
-        place = index.to(self.device, non_blocking=True)
-        return {name: column[place] for name, column in self.data.items()} | {"slot": index}
+        slots = index.to(self.device, non_blocking=True)
+        return {name: column[slots] for name, column in self.data.items()} | {"slot": index}
 
     def read(self, name: str, index: Tensor) -> Tensor:
         """One column of some slots, on the host."""
         return self.data[name][index.to(self.device)].cpu()
 
     def state_dict(self) -> State:
-        """Shares its tensors with the memory, like a module's: save or copy it before going on."""
+        """Shares its tensors with the memory, as a module's does: save or copy it at once.
+
+        Only filled slots; by way of numpy, as torch would save the whole storage of a slice.
+        """
         return {
             "seen": self.seen,
             "filled": self.filled,
             "data": {
                 name: column.state_dict(self.filled)
                 if isinstance(column, DiskColumn)
-                else _beginning(column, self.filled)
+                else torch.from_numpy(column[: self.filled].cpu().numpy())
                 for name, column in self.data.items()
             },
             **({"poison": self.poison.generator.get_state()} if self.poison else {}),
         }
 
     def load_state_dict(self, state: State) -> None:
-        self.seen, self.filled, self._shares = state["seen"], state["filled"], None
+        self.seen, self.filled, self._quotas = state["seen"], state["filled"], None
         for name, column in self.data.items():
             values = state["data"][name]
             if isinstance(column, Tensor):
                 column[: self.filled] = values
-            elif isinstance(values, Tensor):  # the bytes of the rows, not where they are
+            elif isinstance(values, Tensor):  # the rows' bytes, not their places in a file
                 shape = (self.filled, *column.shape[1:])
                 column[torch.arange(self.filled)] = values.view(column.dtype).reshape(shape)
             else:
@@ -195,7 +202,7 @@ class Memory:
             self.poison.generator.set_state(state["poison"])
 
     def digest(self) -> int:
-        """A number that two memories share if they hold the same, slot by slot and bit by bit."""
+        """Hash of the content: equal for memories that are equal slot by slot, bit by bit."""
         columns = {
             name: column.sums(self.filled) if isinstance(column, DiskColumn) else column
             for name, column in self.data.items()
@@ -206,15 +213,15 @@ class Memory:
         return digest({**filled, "counts": counts, **poison})
 
     def checkpointed(self, newest: int, oldest: int) -> None:
-        """The states that somebody may go on from, by number of steps: rows that only older ones
-        refer to need not be kept on the disk."""
+        """Tell which checkpoints are kept, by number of steps: rows on disk that only older ones
+        refer to can be overwritten."""
         for column in self.data.values():
             if isinstance(column, DiskColumn):
                 column.checkpointed(newest, oldest)
 
 
 def digest(tensors: Mapping[str, Tensor]) -> int:
-    """A number below 2⁶³ that depends on every bit.
+    """Hash of all bits, below 2⁶³.
 
     >>> digest({"a": torch.zeros(3)}) == digest({"a": torch.zeros(3)}) != digest({})
     True
@@ -227,24 +234,9 @@ def digest(tensors: Mapping[str, Tensor]) -> int:
     return int.from_bytes(total.digest(), "little") >> 1
 
 
-def _pick(values: Tensor, which: Tensor) -> Tensor:
-    return values[which.to(values.device, non_blocking=True)]
-
-
-def _values(column: Tensor | DiskColumn) -> Tensor:
-    assert isinstance(column, Tensor)
-    return column
-
-
-def _beginning(column: Tensor, n: int) -> Tensor:
-    """The first n rows, without a copy and without the rest: torch saves whole storages."""
-    return torch.from_numpy(column[:n].cpu().numpy())
-
-
 def _rearrange(column: Tensor, keep: Tensor) -> None:
-    """column[i] becomes what column[keep[i]] was; in parts, if no row is moved over a later one."""
-    target, source = torch.arange(len(keep)), keep
-    in_order = len(keep) < 2 or bool((keep[1:] > keep[:-1]).all())
-    step = 4096 if in_order else max(1, len(keep))
-    for to, come in zip(target.split(step), source.split(step), strict=True):
-        column[to.to(column.device)] = column[come.to(column.device)]
+    """column[i] = column[keep[i]]; in parts if `keep` ascends, as no later row is overwritten."""
+    ascending = bool((keep[1:] > keep[:-1]).all())
+    step = 4096 if ascending else max(1, len(keep))
+    for target, source in zip(torch.arange(len(keep)).split(step), keep.split(step), strict=True):
+        column[target.to(column.device)] = column[source.to(column.device)]

@@ -1,24 +1,19 @@
-"""A memory's images in a file, so that they need no RAM, and no kill can spoil a checkpoint.
+"""A memory's images in a file: little RAM, and a kill at any time leaves checkpoints intact.
 
-Every slot knows the *place* of its row in the file. A new row never overwrites one that a
-checkpoint may refer to: it goes to a free place, and the old one is set free when the last
-checkpoint that refers to it is gone. So a checkpoint holds the table of places alone, and whichever
-checkpoint a run goes on from, its rows are as they were. As two checkpoints are kept, at most
-3 · size places are in use; the file grows as they are needed.
-
-Rows are read through a memory map. They are written by `pwrite`: on a full disk that is an error,
-where a store into the map would be a signal that kills the process.
+Every slot has a *place* in the file. A new row never overwrites one that a checkpoint refers to: it
+goes to a free place, and the old place becomes free when the last checkpoint that refers to it is
+deleted. So a checkpoint holds only the table of places, and its rows are unchanged when a run
+resumes from it. As two checkpoints are kept, at most 3 · size places are in use.
 """
 
 from __future__ import annotations
 
 import math
-import mmap
 import os
 import tempfile
 import weakref
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +26,13 @@ from ..errors import UserError
 from ..types import State
 
 Bytes = NDArray[np.uint8]
-NEVER = -1  # before the first checkpoint
+NONE = -1  # no place, or no checkpoint yet
 
 
 class DiskColumn:
     """`size` rows of one shape and type in a file; indexed like a tensor, by slots.
 
-    file: made when the first row is written; None takes a temporary one that dies with the process.
+    file: created when the first row is written; None: a temporary file that ends with the process.
 
     >>> column = DiskColumn(4, (2,), torch.int64)
     >>> column[torch.tensor([3, 0])] = torch.tensor([[7, 8], [1, 2]])
@@ -50,43 +45,46 @@ class DiskColumn:
         self, size: int, shape: Sequence[int], dtype: torch.dtype, file: Path | None = None
     ) -> None:
         self.shape, self.dtype, self.file = (size, *shape), dtype, file
-        self._bytes = torch.zeros(1, dtype=dtype).element_size() * int(np.prod(shape))
+        self._bytes = torch.zeros(1, dtype=dtype).element_size() * math.prod(shape)
         self._handle: int | None = None
-        self._map: mmap.mmap | None = None
-        self._place = np.full(size, NEVER, np.int64)
+        self._place = np.full(size, NONE, np.int64)
         self._sum = np.zeros(size, np.uint32)  # CRC-32 of every slot's row
-        self._young = bytearray()  # by place: written after the last state_dict(), unknown to it
+        self._young = bytearray()  # by place: 1 if written after the last state_dict()
         self._free: list[int] = []
         self._old: list[tuple[int, int]] = []  # (newest checkpoint that may refer to it, place)
-        self._newest = NEVER
+        self._newest = NONE
 
     def __len__(self) -> int:
         return self.shape[0]
 
     @property
     def places(self) -> int:
-        """How many rows the file has had room for at most."""
+        """The number of places in the file."""
         return len(self._young)
 
     def __getitem__(self, slots: Tensor) -> Tensor:
         """A copy of these rows; slots that were never written are zero."""
-        place = self._place[slots.numpy()]
-        rows = torch.zeros(len(place), *self.shape[1:], dtype=self.dtype)
-        if len(written := np.flatnonzero(place >= 0)):
-            _as_bytes(rows)[written] = self._read(place[written])
+        rows = torch.zeros(len(slots), *self.shape[1:], dtype=self.dtype)
+        places = self._place[slots.numpy()].tolist()
+        for row, place in zip(_as_bytes(rows), places, strict=True):
+            if place >= 0:
+                data = os.pread(self._open(), self._bytes, place * self._bytes)
+                row[:] = np.frombuffer(data, np.uint8)
         return rows
 
     def __setitem__(self, slots: Tensor, values: Tensor) -> None:
-        """slots: all different. values: one row for each, or one that fits all."""
+        """slots: all different. values: a row for each, or one for all."""
         rows = values.to("cpu", self.dtype).expand(len(slots), *self.shape[1:]).contiguous()
-        handle = self._open()
         for slot, row in zip(slots.tolist(), _as_bytes(rows), strict=True):
-            place = self._fresh_place(self._place[slot])
-            _write_all(handle, memoryview(row), place * self._bytes)
+            place = self._fresh_place(int(self._place[slot]))
+            data, offset = memoryview(row), place * self._bytes
+            while data:
+                written = os.pwrite(self._open(), data, offset)
+                data, offset = data[written:], offset + written
             self._place[slot], self._sum[slot] = place, zlib.crc32(row)
 
     def rearrange(self, keep: Tensor) -> None:
-        """Slot i becomes what slot keep[i] was, and the others become empty. Moves no row."""
+        """Slot i becomes the former slot keep[i], and the others become empty. Moves no row."""
         kept = keep.numpy()
         if len(np.unique(kept)) < len(kept):
             raise ValueError("Expected different slots to keep.")
@@ -96,18 +94,20 @@ class DiskColumn:
             self._release(place)
         for table in (self._place, self._sum):
             table[: len(kept)] = table[kept]
-        self._place[len(kept) :] = NEVER
+        self._place[len(kept) :] = NONE
 
     def _fresh_place(self, old: int) -> int:
-        """Where a slot's new row goes, whose old one is there: never over what is referred to."""
+        """A place for the new row of a slot whose old row is at `old`."""
         if old >= 0 and self._young[old]:
             return old
-        if not self._free:
-            self._grow()
-        place = self._free.pop()
+        if self._free:
+            place = self._free.pop()
+        else:
+            place = self.places
+            self._young.append(0)
         if old >= 0:
-            self._release(int(old))
-        self._young[place] = True
+            self._release(old)
+        self._young[place] = 1
         return place
 
     def _release(self, place: int) -> None:
@@ -115,18 +115,6 @@ class DiskColumn:
             self._free.append(place)
         else:
             self._old.append((self._newest, place))
-
-    def _grow(self) -> None:
-        """More places at the end of the file, which take no room on the disk until written."""
-        before, now = self.places, self.places + 64 + self.places // 8
-        self._reserve(now)
-        self._young += bytes(now - before)
-        self._free += range(now - 1, before - 1, -1)
-
-    def _reserve(self, places: int) -> None:
-        if os.fstat(self._open()).st_size < places * self._bytes:
-            os.ftruncate(self._open(), places * self._bytes)
-        self._map = None
 
     def _open(self) -> int:
         if self._handle is None:
@@ -139,28 +127,13 @@ class DiskColumn:
             weakref.finalize(self, os.close, self._handle)
         return self._handle
 
-    def _read(self, places: NDArray[np.int64]) -> Bytes:
-        """Through the map: whole rows are fetched at once, and nothing beside them."""
-        if self._map is None:
-            self._map = mmap.mmap(self._open(), self.places * self._bytes, prot=mmap.PROT_READ)
-            self._map.madvise(mmap.MADV_RANDOM)
-        for place in places.tolist():
-            start = place * self._bytes // mmap.PAGESIZE * mmap.PAGESIZE
-            self._map.madvise(mmap.MADV_WILLNEED, start, (place + 1) * self._bytes - start)
-        rows = np.frombuffer(self._map, np.uint8).reshape(self.places, self._bytes)[places]
-        # What was read is the system's to cache, and no longer counted as this process's.
-        self._map.madvise(mmap.MADV_DONTNEED)
-        return rows
-
     def sums(self, filled: int) -> Tensor:
-        """CRC-32 of each of the first rows; 0 where none was written."""
+        """CRC-32 of each of the first rows; 0 for a slot that was never written."""
         known = np.where(self._place >= 0, self._sum, 0)
         return torch.from_numpy(known[:filled].astype(np.int64))
 
-    # Checkpoints
-
     def state_dict(self, filled: int) -> State:
-        """Where the first `filled` rows are. They are on the disk by then, and stay as they are."""
+        """The places of the first `filled` rows, which are flushed to the disk and stay there."""
         if self._handle is not None:
             os.fsync(self._handle)
         self._young[:] = bytes(self.places)
@@ -174,78 +147,79 @@ class DiskColumn:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Take the rows up again where they are; refused unless all of them are as they were."""
-        place, expected = state["place"].numpy(), state["sum"].numpy()
+        """Use the rows in the file again; refuse it if any of them has changed."""
+        place = state["place"].numpy()
         if len(place):
-            check_rows(self.file, self._open(), place, expected, self._bytes)
-        self._place[:] = NEVER
-        self._place[: len(place)], self._sum[: len(place)] = place, expected
+            rows = read_rows(self._open(), state, range(len(place)))
+            if not all(intact for _, intact in rows):
+                raise UserError(
+                    f"{self.file} does not hold the memory of this run's checkpoint any more: run "
+                    "it again"
+                )
+        self._place[:] = NONE
+        self._place[: len(place)], self._sum[: len(place)] = place, state["sum"].numpy()
         self._old = [(int(newest), int(old)) for newest, old in state["old"]]
         used = {*place.tolist(), *(old for _, old in self._old)}
         places = max(used, default=-1) + 1
         self._young = bytearray(places)
         self._free = [p for p in range(places - 1, -1, -1) if p not in used]
-        if places:
-            self._reserve(places)
 
     def checkpointed(self, newest: int, oldest: int) -> None:
-        """The checkpoints on the disk are now these, by number of steps, and some between them.
+        """Tell which checkpoints are kept, by number of steps: `newest`, `oldest`, some between.
 
-        newest: what the rows released from now on belong to at most. What belonged to checkpoints
-        before the oldest is free.
+        Rows replaced from now on belong to `newest` at most. Rows that only checkpoints before
+        `oldest` refer to become free.
         """
         self._free += [place for last, place in self._old if last < oldest]
         self._old = [(last, place) for last, place in self._old if last >= oldest]
         self._newest = newest
 
 
-def check_rows(
-    file: Path | None, handle: int, place: NDArray[np.int64], sums: NDArray[np.int64], size: int
-) -> None:
-    """Refuse a file that does not hold these rows any more."""
-    for number, expected in zip(place.tolist(), sums.tolist(), strict=True):
-        if zlib.crc32(os.pread(handle, size, number * size)) != expected:
-            raise UserError(
-                f"{file} does not hold the memory of this run's checkpoint any more: run it again"
-            )
+def read_rows(
+    handle: int, state: Mapping[str, Any], slots: Iterable[int]
+) -> Iterator[tuple[bytes, bool]]:
+    """The bytes of these slots' rows, and whether they are still those of the column's state."""
+    size = state["row_bytes"]
+    for slot in slots:
+        data = os.pread(handle, size, int(state["place"][slot]) * size)
+        yield data, zlib.crc32(data) == int(state["sum"][slot])
 
 
 class StoredRows:
-    """The rows that a column's state refers to, for whoever looks from outside; read when asked.
+    """The rows of a column's state, read from its file when indexed by slots.
 
-    Indexed like the column, by slots. Refused if a row is not what it was: its run has gone on.
+    For readers other than the run itself, which may have replaced rows meanwhile: refused.
     """
 
     def __init__(self, file: Path, state: Mapping[str, Any]) -> None:
-        self._file, self._place, self._sum = file, state["place"].numpy(), state["sum"].numpy()
-        self._bytes, self._shape, self._dtype = state["row_bytes"], state["shape"], state["dtype"]
+        self._file, self._state = file, state
 
     def __len__(self) -> int:
-        return len(self._place)
+        return len(self._state["place"])
 
     def __getitem__(self, slots: Tensor) -> Tensor:
-        rows = torch.zeros(len(slots), *self._shape, dtype=self._dtype)
+        rows = torch.zeros(len(slots), *self._state["shape"], dtype=self._state["dtype"])
         with self._file.open("rb") as opened:
-            for row, slot in zip(_as_bytes(rows), slots.tolist(), strict=True):
-                data = os.pread(opened.fileno(), self._bytes, self._place[slot] * self._bytes)
-                if zlib.crc32(data) != self._sum[slot]:
+            stored = read_rows(opened.fileno(), self._state, slots.tolist())
+            for row, (data, intact) in zip(_as_bytes(rows), stored, strict=True):
+                if not intact:
                     raise UserError(f"{self._file} has changed since that checkpoint")
                 row[:] = np.frombuffer(data, np.uint8)
         return rows
 
 
 def stored_bytes(file: Path, state: Mapping[str, Any]) -> Tensor:
-    """What a state refers to, slot by slot: (filled, bytes of a row)."""
-    place, size = state["place"].tolist(), state["row_bytes"]
-    with file.open("rb") if place else open(os.devnull, "rb") as opened:
-        rows = [os.pread(opened.fileno(), size, number * size) for number in place]
-    return torch.frombuffer(bytearray(b"".join(rows)) or bytearray(1), dtype=torch.uint8)[
-        : len(place) * size
-    ].reshape(len(place), size)
+    """The bytes of the rows of a column's state: (filled, bytes of a row)."""
+    filled, size = len(state["place"]), state["row_bytes"]
+    if not filled:  # then there may be no file
+        return torch.zeros(0, size, dtype=torch.uint8)
+    with file.open("rb") as opened:
+        rows = [data for data, _ in read_rows(opened.fileno(), state, range(filled))]
+    return torch.frombuffer(bytearray(b"".join(rows)), dtype=torch.uint8).reshape(filled, size)
 
 
 def remove_rows(folder: Path) -> None:
-    """Remove the files of a memory, and the folder if nothing else is in it."""
+    """Delete the files of a memory, and the folder if nothing else is in it."""
     for file in folder.glob("*.rows"):
         file.unlink()
     if folder.is_dir() and not any(folder.iterdir()):
@@ -255,9 +229,3 @@ def remove_rows(folder: Path) -> None:
 def _as_bytes(rows: Tensor) -> Bytes:
     """(n, bytes of a row), the same memory."""
     return rows.numpy().reshape(len(rows), math.prod(rows.shape[1:])).view(np.uint8)
-
-
-def _write_all(handle: int, data: memoryview, offset: int) -> None:
-    while data:
-        written = os.pwrite(handle, data, offset)
-        data, offset = data[written:], offset + written

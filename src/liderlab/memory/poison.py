@@ -1,4 +1,4 @@
-"""Wrong labels on purpose: how much does rehearsal suffer from them?"""
+"""Label poisoning: wrong labels on purpose, to measure how robust rehearsal is."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..errors import check_numbers
 
 
 class Poison:
-    """Replaces a label with probability p, as the sample enters the memory.
+    """Replaces a label with probability p when the sample enters the memory.
 
-    The new label is uniform over the *other* classes of the sample's task, so that p is the share
-    of wrong labels (a task of one class stays clean). Only the label: stored logits are untouched.
-    It draws from its own generator, so that poisoning shifts no other draw.
+    The new label is uniform over the *other* classes of the sample's task, so that p is the
+    fraction of wrong labels (a task of one class stays clean). Stored logits are not changed.
+    It has its own generator, so that poisoning changes no other draw.
 
     classes: the class positions of every task, in order.
 
@@ -32,9 +32,9 @@ class Poison:
         self.generator = torch.Generator().manual_seed(seed)
 
     def __call__(self, y: Tensor, task: Tensor) -> tuple[Tensor, Tensor]:
-        """Labels (n,) and where they were replaced (n,)."""
+        """Labels (n,), and a mask (n,) of those that were replaced."""
         hit, which = torch.rand(2, len(y), dtype=torch.float64, generator=self.generator)
         first, count = self._first[task.long()], self._count[task.long()]
         poisoned = (hit < self.probability) & (count > 1)
-        away = 1 + (which * (count - 1)).long()  # 1 … count − 1 places on, round the task
+        away = 1 + (which * (count - 1)).long()  # 1 … count − 1 classes further, cyclically
         return torch.where(poisoned, first + (y - first + away) % count, y), poisoned

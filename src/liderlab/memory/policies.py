@@ -1,4 +1,4 @@
-"""What a memory keeps."""
+"""Policies: which samples of the stream a memory keeps."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Reservoir:
 
 
 class ClassBalanced:
-    """Equal shares for all classes, and within a class every sample with the same probability.
+    """Equal quotas for all classes, and within a class every sample with the same probability.
 
-    Each sample gets a random key, and the largest keys of each class stay: a uniform sample of all
-    that the class has shown so far.
+    Each sample gets a random key, and the largest keys of each class stay: a uniform sample of the
+    class's samples so far.
     """
 
     columns: Mapping[str, Column] = {"key": Column((), torch.float64)}
@@ -40,10 +40,10 @@ class ClassBalanced:
 
 
 class GreedyBalanced:
-    """Equal shares for all classes, and within a class first come, first kept (GDumb).
+    """Equal quotas for all classes, and within a class first come, first kept (GDumb).
 
-    A full class takes nothing more; where a new class needs room, the largest class gives up its
-    latest sample. What does not divide evenly goes to those who came first.
+    A full class takes nothing more; if a new class needs room, the largest class gives up its
+    latest sample. Slots that do not divide evenly go to the classes that came first.
     """
 
     columns: Mapping[str, Column] = {"key": Column((), torch.float64)}
@@ -56,10 +56,10 @@ class GreedyBalanced:
 
 
 class Herding:
-    """Exemplars whose mean comes nearest to their class's, chosen when a task has been trained.
+    """Exemplars whose mean is nearest to their class's mean, chosen at the end of a task.
 
-    It takes nothing from the stream: the method chooses by features (`herding_order`) and hands
-    over what it chose by `Memory.rebuild`.
+    It takes nothing from the stream: the method chooses by features (`herding_order`) and stores
+    its choice with `Memory.rebuild`.
     """
 
     columns: Mapping[str, Column] = {}
@@ -74,11 +74,8 @@ class Herding:
 
 
 def _balanced_slots(memory: Memory, y: Tensor, key: Tensor) -> Tensor:
-    """Slots for the offered rows such that the lowest ranks by key within each class are stored.
-
-    This fills the shares evenly; a class with few samples leaves its room to the others.
-    """
-    enter, vacated = memory.shares.admit(y.cpu().numpy(), key.numpy(), memory.size)
+    """Slots for the offered rows, under equal quotas; unused room of a small class is shared."""
+    enter, vacated = memory.quotas.admit(y.cpu().numpy(), key.numpy(), memory.size)
     free = [*sorted(vacated), *range(memory.filled, memory.filled + len(enter) - len(vacated))]
     slots = torch.full((len(y),), -1)
     slots[torch.from_numpy(enter)] = torch.tensor(free, dtype=torch.int64)
