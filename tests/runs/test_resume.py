@@ -18,7 +18,7 @@ import torch
 from liderlab.config.merging import make_config
 from liderlab.config.schema import RunConfig
 from liderlab.errors import RunFailed, Stopped, UserError
-from liderlab.report.terminal.tables import remarks
+from liderlab.report.terminal.result_tables import remarks
 from liderlab.runs.build import Run
 from liderlab.runs.execute import run
 from liderlab.runs.folder import RunFolder

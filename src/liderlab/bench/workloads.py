@@ -14,7 +14,7 @@ from ..backbones.convnet import ConvNet
 from ..config.merging import make_config
 from ..functional.curvature import diagonal_fisher, kronecker_factors, kronecker_layers
 from ..functional.sampling import herding_order
-from ..report.terminal.progress import ProgressDisplay
+from ..report.terminal.run_progress import ProgressDisplay
 from ..runs.build import Run, build, completed
 from ..runs.execute import deterministic
 from ..runs.result import metrics_line

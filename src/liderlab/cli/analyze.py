@@ -42,7 +42,8 @@ def analyze(
     Request(scale)  # refuse a wrong scale before anything is loaded
 
     from ..paper.studies.single_run_analysis import analyze_run
-    from ..report.terminal.study_tables import as_table, write_findings
+    from ..report.study_files import write_findings
+    from ..report.terminal.findings_table import findings_table
 
     findings, figure, document = analyze_run(name, run, scale)
     folder = out or run / "analysis" / name
@@ -52,7 +53,7 @@ def analyze(
         print_json(document)
         return
     console = new_console()
-    console.print(as_table(findings))
+    console.print(findings_table(findings))
     for note in findings.notes:
         console.print(note)
     print(f"wrote {folder}")

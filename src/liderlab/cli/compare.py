@@ -23,7 +23,7 @@ def compare(a: Side, b: Side, as_json: Json = False) -> None:
     Prints the settings that differ, all metrics, and their differences. Reads config.yaml and
     result.json of both sides; writes nothing.
     """
-    from ..report.terminal.comparison import Comparison, comparison_tables
+    from ..report.terminal.run_comparison import Comparison, comparison_tables
 
     comparison = Comparison.of(a, b)
     report_damaged(comparison.left_out)

@@ -34,11 +34,11 @@ def demo(
     installation. Writes a run folder for every method and seed, demo.png and report.html into
     --out, over those of an earlier demo.
     """
-    from ..report.comparison_figure import draw_comparison
+    from ..report.accuracy_curves import draw_accuracy_curves
     from ..report.page.html import write_report
     from ..report.run_records import read_all
-    from ..report.terminal.progress import ProgressDisplay
-    from ..report.terminal.tables import comparison
+    from ..report.terminal.result_tables import method_table
+    from ..report.terminal.run_progress import ProgressDisplay
     from ..runs.accuracy_figure import leave_figure
     from ..runs.execute import run as execute
 
@@ -56,9 +56,9 @@ def demo(
             results.setdefault(label, []).append(result)
             display.finish()
     title = f"split-digits, buffer {BUFFER}, class-incremental"
-    draw_comparison(results, out / "demo.png", title)
+    draw_accuracy_curves(results, out / "demo.png", title)
     print(f"{title}: mean ± std")
-    new_console().print(comparison(results))
+    new_console().print(method_table(results))
     records, damaged = read_all(folders)
     damaged += write_report(records, out / "report.html", title="The demo: split-digits")
     report_damaged(damaged)

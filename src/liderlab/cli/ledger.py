@@ -47,7 +47,7 @@ def show(
         if as_json or any((table, setting, status, records)):
             raise UserError(f"options come after the command: lider ledger {name} …")
         return
-    from ..report.ledger_pages import cell_table, table_counts
+    from ..report.terminal.ledger_tables import cell_table, count_table
 
     ledger = _ledger(records)[0]
     chosen = _chosen(ledger, table, setting, status)
@@ -58,7 +58,7 @@ def show(
         return
     console = new_console()
     if table is setting is status is None:
-        console.print(table_counts(ledger))
+        console.print(count_table(ledger))
         chosen = [row for row in chosen if row["ours"]]
         if not chosen:
             print("nothing was measured yet: lider ledger measure")
@@ -177,7 +177,7 @@ def _analyze(items: Sequence[CampaignRun], out: Path, done: Sequence[PlannedRun]
     """Analyse the first pair of runs, once."""
     from ..paper.ledger.campaign import ANALYSES, followed
     from ..paper.studies.single_run_analysis import analyze_run
-    from ..report.terminal.study_tables import write_findings
+    from ..report.study_files import write_findings
 
     for item in items:
         plan = item.plan(out)
@@ -213,7 +213,7 @@ def collect(
     from ..paper.ledger.ledger_paths import ledger_paths
     from ..paper.ledger.record import merged, read_records, write_records
     from ..paper.ledger.record_collection import CollectedRecords, collect_records
-    from ..report.ledger_pages import write_ledger
+    from ..report.page.ledger_markdown import write_ledger
 
     where = ledger_paths(out)
     found = collect_records(folder, commit) if folder else CollectedRecords([], {})
@@ -258,7 +258,7 @@ def check(
         records_of_cell,
         repeat_run,
     )
-    from ..report.terminal.progress import ProgressDisplay
+    from ..report.terminal.run_progress import ProgressDisplay
 
     runs = records_of_cell(cell, *_ledger(records))
     record = record_of_seed(runs, seed)

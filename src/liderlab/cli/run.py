@@ -149,8 +149,8 @@ def train(config: RunConfig, out: Path, existing: Existing | None) -> bool:
     leads the run; where several share it, the others print and write nothing.
     """
     from ..distributed.placement import find_place
-    from ..report.terminal.progress import ProgressDisplay
-    from ..report.terminal.tables import duration, metrics, remarks
+    from ..report.terminal.result_tables import metric_table, remarks, run_time
+    from ..report.terminal.run_progress import ProgressDisplay
     from ..runs.accuracy_figure import leave_figure
     from ..runs.execute import run as execute
 
@@ -170,11 +170,11 @@ def train(config: RunConfig, out: Path, existing: Existing | None) -> bool:
     with ProgressDisplay(progress) as display:
         result = execute(config, out, existing=existing, listener=display, on_start=on_start)
     leave_figure(result, out)
-    new_console().print(metrics(result))
+    new_console().print(metric_table(result))
     for remark in remarks(result):
         print(remark)
     if started:
-        print(f"wrote {out} in {duration(result)}")
+        print(f"wrote {out} in {run_time(result)}")
     else:
         print(f"{out} had finished already: nothing was done")
     return True

@@ -33,15 +33,16 @@ def runs(
     Reads config.yaml, metrics.jsonl and result.json of every run below FOLDER; writes nothing.
     """
     from ..report.run_records import read_all
-    from ..report.terminal.run_list import Condition, facts, listing, select
+    from ..report.terminal.run_filter import Condition, select
+    from ..report.terminal.run_list import run_list
 
     conditions = [Condition.parse(text) for text in where or []]
     records, damaged = read_all([folder])
     chosen = select(records, conditions)
     report_damaged(damaged)
     if as_json:
-        print_json([facts(record) for record in chosen])
+        print_json([record.facts() for record in chosen])
     elif chosen:
-        new_console().print(listing(chosen))
+        new_console().print(run_list(chosen))
     else:
         print("no run matches")

@@ -13,7 +13,13 @@ def show(run: RunPath, as_json: Json = False) -> None:
 
     Reads result.json in RUN, which --json prints as it is; writes nothing.
     """
-    from ..report.terminal.tables import accuracy_matrix, duration, metrics, origin, remarks
+    from ..report.terminal.result_tables import (
+        accuracy_tables,
+        metric_table,
+        provenance,
+        remarks,
+        run_time,
+    )
     from ..runs.folder import RunFolder
 
     result = RunFolder.open(run).result()
@@ -26,11 +32,11 @@ def show(run: RunPath, as_json: Json = False) -> None:
     console.print(
         f"{run}: {config['method']['name']}{regularizers} on {config['benchmark']['name']}, "
         f"{config['backbone']['name']}, buffer {config['memory']['size']}, seed {config['seed']}, "
-        f"{duration(result)}{scale}"
+        f"{run_time(result)}{scale}"
     )
-    for line in origin(result):
+    for line in provenance(result):
         console.print(line)
-    console.print(metrics(result))
+    console.print(metric_table(result))
     for remark in remarks(result):
         console.print(remark)
-    console.print(accuracy_matrix(result))
+    console.print(accuracy_tables(result))

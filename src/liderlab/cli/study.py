@@ -73,7 +73,8 @@ def study(
     request = Request(scale, seeds, benchmark, device, threads)
 
     from ..paper.studies.study_execution import run_study
-    from ..report.terminal.study_tables import FILES, as_table, write_study
+    from ..report.study_files import FILES, write_study
+    from ..report.terminal.findings_table import findings_table
 
     with explain_stop():
         completed = run_study(name, request, out, runner(workers), new_console(stderr=True).print)
@@ -84,7 +85,7 @@ def study(
     else:
         console = new_console()
         console.print(f"{completed.study.title} ({completed.study.paper})")
-        console.print(as_table(completed.findings))
+        console.print(findings_table(completed.findings))
         for note in completed.findings.notes:
             console.print(note)
         files = [*FILES, *(["report.html"] if completed.runs else [])]
@@ -100,7 +101,7 @@ def runner(workers: int) -> RunAll:
 
 def _in_turn(plans: Sequence[PlannedRun]) -> dict[str, str]:
     from ..paper.studies.study_execution import run_in_turn
-    from ..report.terminal.progress import ProgressDisplay
+    from ..report.terminal.run_progress import ProgressDisplay
 
     with ProgressDisplay(new_console(stderr=True), len(plans)) as display:
         return run_in_turn(plans, display)

@@ -33,9 +33,10 @@ def watch(
     check_numbers(every=every, at_least=0.1, at_most=86_400)
     from rich.live import Live
 
-    from ..report.terminal.live_view import Watched, view
+    from ..report.terminal.live_view import view
+    from ..report.terminal.run_snapshot import RunWatcher
 
-    console, watched = new_console(repaints=not once), Watched(path)
+    console, watched = new_console(repaints=not once), RunWatcher(path)
     if as_json:
         print_json([snapshot.as_tree() for snapshot in watched.look()])
     elif once or not console.is_terminal:
@@ -48,4 +49,4 @@ def watch(
                 if snapshots and all(s.record.state == "finished" for s in snapshots):
                     break
                 time.sleep(every)
-    report_damaged(watched.complaints)
+    report_damaged(watched.problems)

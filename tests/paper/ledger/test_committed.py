@@ -6,7 +6,7 @@ from liderlab.paper.ledger.figures import draw_all
 from liderlab.paper.ledger.ledger_document import as_json, assemble
 from liderlab.paper.ledger.ledger_paths import PACKAGE, ledger_paths, read_findings
 from liderlab.paper.ledger.record import read_records
-from liderlab.report.ledger_pages import FIGURES, as_markdown
+from liderlab.report.page.ledger_markdown import FIGURES, as_markdown
 
 ROOT = Path(__file__).parents[3]
 

@@ -17,7 +17,7 @@ from liderlab.paper.ledger.figures import (
 from liderlab.paper.ledger.ledger_document import assemble
 from liderlab.paper.ledger.record import Curves
 from liderlab.paper.studies.cases import Case
-from liderlab.report.ledger_pages import as_markdown
+from liderlab.report.page.ledger_markdown import as_markdown
 
 ALONE = Case("cifar100", 500, "er-ace")
 LIDER = Case("cifar100", 500, "er-ace", "lider", "controlled")

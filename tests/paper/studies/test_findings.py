@@ -10,7 +10,7 @@ import pytest
 
 from liderlab.paper.studies import STUDIES
 from liderlab.paper.studies.study_execution import CompletedStudy
-from liderlab.report.terminal.study_tables import FILES, write_study
+from liderlab.report.study_files import FILES, write_study
 
 Study = Callable[[str], CompletedStudy]
 ROWS = {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from liderlab.report.page.html import write_report
-from liderlab.report.run_records import Record, read_all
+from liderlab.report.run_records import RunRecord, read_all
 
 NASTY = "</script><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>"
 FINAL = "tbody tr > :nth-child(3)"  # the column of FAA
@@ -102,7 +102,7 @@ def test_a_run_shows_matrix_curves_memory_and_configuration(
     browser: Any, page: Path, runs: Path
 ) -> None:
     browser.open(page, "#run-2")
-    matrix = Record.read(runs / "er-ace-lider-0").matrix("class_incremental")
+    matrix = RunRecord.read(runs / "er-ace-lider-0").matrix("class_incremental")
     shown = [float(text or "nan") for text in browser.texts("#matrix tbody td")]
     lower = [v if i <= t else None for t, row in enumerate(matrix) for i, v in enumerate(row)]
     expected = [float("nan") if v is None else v for v in lower]
@@ -228,10 +228,10 @@ def test_it_prints(browser: Any, page: Path) -> None:
 
 
 def test_html_in_names_and_labels_does_no_harm(browser: Any, runs: Path, tmp_path: Path) -> None:
-    record = Record.read(runs / "er-ace-lider-0")
+    record = RunRecord.read(runs / "er-ace-lider-0")
     result = json.loads(json.dumps(record.result))
     result["classes"] = [NASTY] * 6
-    nasty = Record(record.path, NASTY, record.state, record.config, result)
+    nasty = RunRecord(record.path, NASTY, record.state, record.config, result)
     write_report([nasty, record], tmp_path / "x.html", title=NASTY)
     for fragment in ("", "#runs", "#run-0"):
         browser.open(tmp_path / "x.html", fragment)
@@ -261,7 +261,7 @@ def test_a_page_opens_at_its_top(browser: Any, page: Path) -> None:
 
 def test_two_hundred_runs_open(browser: Any, runs: Path, tmp_path: Path) -> None:
     records = [
-        Record(record.path, f"{record.name}/{n}", record.state, record.config, record.result)
+        RunRecord(record.path, f"{record.name}/{n}", record.state, record.config, record.result)
         for n in range(29)
         for record in read_all([runs])[0]
     ]

@@ -3,7 +3,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from liderlab.report.page.curves import logged, thin
+from liderlab.report.page.curves import downsample, logged_curves
 
 VALUES = st.lists(st.floats(-1e6, 1e6) | st.just(math.nan) | st.none(), max_size=300)
 
@@ -13,7 +13,7 @@ def test_a_thinned_curve_keeps_its_extremes_its_end_and_its_bounds(
     values: list[float | None], points: int
 ) -> None:
     steps = list(range(1, len(values) + 1))
-    curve = thin(steps, values, points)
+    curve = downsample(steps, values, points)
     assert len(curve["x"]) == len(curve["y"]) <= points
     assert curve["x"][-1:] == steps[-1:]
     finite = [v for v in values if v is not None and math.isfinite(v)]
@@ -29,10 +29,9 @@ def test_a_thinned_curve_keeps_its_extremes_its_end_and_its_bounds(
 def test_a_term_that_starts_later_has_a_curve_of_its_own() -> None:
     lines = [
         {"kind": "step", "step": 1, "terms": {"stream": 2.0}},
-        {"kind": "task", "step": 1},
         {"kind": "step", "step": 2, "terms": {"stream": 1.0, "replay": math.inf}},
     ]
-    assert logged(lines, "terms", 10) == {
+    assert logged_curves(lines, "terms", 10) == {
         "stream": {"x": [1, 2], "y": [2.0, 1.0]},
         "replay": {"x": [2], "y": [None]},
     }

@@ -14,9 +14,11 @@ import pytest
 from liderlab.config.merging import make_config
 from liderlab.errors import UserError
 from liderlab.functional.statistics import paired_difference
-from liderlab.report.definitions import METRICS, TERMS
-from liderlab.report.page.html import detail, overview, write_report
-from liderlab.report.run_records import Record, read_all
+from liderlab.report.glossary import METRICS, TERMS
+from liderlab.report.page.html import write_report
+from liderlab.report.page.overview_data import overview
+from liderlab.report.page.run_data import run_data
+from liderlab.report.run_records import RunRecord, read_all
 from liderlab.runs.execute import run
 
 NASTY = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>&\"'"
@@ -54,7 +56,7 @@ def test_rows_hold_means_spreads_and_what_lider_adds(runs: Path, page: str) -> N
     data = Blocks(page).blocks["overview"]
     rows = {row["label"]: row for row in data["groups"]}
     faa = {
-        name: Record.read(runs / name).metric("class_incremental", "faa")
+        name: RunRecord.read(runs / name).metric("class_incremental", "faa")
         for name in ("er-ace-0", "er-ace-1", "er-ace-lider-0", "er-ace-lider-1")
     }
     plain = [faa["er-ace-0"], faa["er-ace-1"]]
@@ -80,7 +82,7 @@ def test_the_best_of_each_setting_is_marked_once(page: str, metric: str, best: A
 def test_a_run_holds_all_that_its_page_shows(runs: Path, page: str) -> None:
     blocks = Blocks(page).blocks
     number = [r["name"] for r in blocks["overview"]["runs"]].index("er-ace-lider-0")
-    run, record = blocks[f"run-{number}"], Record.read(runs / "er-ace-lider-0")
+    run, record = blocks[f"run-{number}"], RunRecord.read(runs / "er-ace-lider-0")
     assert run["matrix"]["class_incremental"][2] == pytest.approx(
         record.matrix("class_incremental")[2], abs=0.01
     )
@@ -114,7 +116,7 @@ def test_a_memory_on_disk_is_shown_too(tmp_path: Path) -> None:
     views = []
     for storage in ("ram", "disk"):
         run(make_config(small, {"memory": {"size": 20, "storage": storage}}), tmp_path / storage)
-        views.append(detail(Record.read(tmp_path / storage), 1, memory=True)["memory"])
+        views.append(run_data(RunRecord.read(tmp_path / storage), 1, memory=True)["memory"])
     assert views[0] == views[1]
     assert len(views[1]["label"]) == 20
 
@@ -128,10 +130,10 @@ def test_the_page_refers_to_nothing_outside(page: str) -> None:
 
 
 def test_names_with_html_in_them_stay_text(runs: Path, tmp_path: Path, page: str) -> None:
-    record = Record.read(runs / "er-ace-0")
+    record = RunRecord.read(runs / "er-ace-0")
     result = json.loads(json.dumps(record.result))
     result["classes"] = [NASTY] * 6
-    nasty = Record(record.path, NASTY, record.state, record.config, result)
+    nasty = RunRecord(record.path, NASTY, record.state, record.config, result)
     write_report([nasty], tmp_path / "x.html", title=NASTY)
     text = (tmp_path / "x.html").read_text()
     parsed = Blocks(text)
@@ -162,14 +164,14 @@ def test_a_damaged_checkpoint_costs_the_images_alone(runs: Path, tmp_path: Path)
     shutil.copytree(runs / "er-ace-0", tmp_path / "x")
     for file in (tmp_path / "x/checkpoints").iterdir():
         file.write_bytes(b"broken")
-    write_report([Record.read(tmp_path / "x")], tmp_path / "x.html")
+    write_report([RunRecord.read(tmp_path / "x")], tmp_path / "x.html")
     assert Blocks((tmp_path / "x.html").read_text()).blocks["run-0"]["memory"] is None
 
 
 def test_a_place_that_cannot_be_written_is_one_sentence(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="cannot write"):
-        write_report([Record.read(runs / "joint")], tmp_path / "file/x.html")
+        write_report([RunRecord.read(runs / "joint")], tmp_path / "file/x.html")
 
 
 def test_not_finite_numbers_become_gaps(runs: Path, tmp_path: Path) -> None:
@@ -183,7 +185,7 @@ def test_not_finite_numbers_become_gaps(runs: Path, tmp_path: Path) -> None:
     }
     with (tmp_path / "x/metrics.jsonl").open("a") as file:
         file.write(json.dumps(line) + "\n")
-    write_report([Record.read(tmp_path / "x")], tmp_path / "x.html", memory=False)
+    write_report([RunRecord.read(tmp_path / "x")], tmp_path / "x.html", memory=False)
     run = Blocks((tmp_path / "x.html").read_text()).blocks["run-0"]
     assert run["terms"]["stream"]["y"][-1] is None
     assert run["memory"] is None
@@ -195,7 +197,7 @@ def test_a_folder_whose_name_is_no_text_is_shown(runs: Path, tmp_path: Path) -> 
         shutil.copytree(runs / "er-ace-0", tmp_path / name)
     except OSError:
         pytest.skip("this file system takes names of text alone")
-    record = Record.read(tmp_path / name, name)
+    record = RunRecord.read(tmp_path / name, name)
     assert write_report([record], tmp_path / "x.html", memory=False) == []
     page = Blocks((tmp_path / "x.html").read_text(encoding="utf-8"))
     assert page.blocks["overview"]["runs"][0]["name"] == name

@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from liderlab.functional.statistics import paired_difference
-from liderlab.report.run_records import Record, read_all
-from liderlab.report.terminal.live_view import Snapshot, Watched, sparkline
-from liderlab.report.terminal.run_list import Condition, facts
-from liderlab.report.terminal.run_list import select as choose
+from liderlab.report.run_records import RunRecord, read_all
+from liderlab.report.terminal.live_view import sparkline
+from liderlab.report.terminal.run_filter import Condition
+from liderlab.report.terminal.run_filter import select as choose
+from liderlab.report.terminal.run_snapshot import RunWatcher, Snapshot
 from liderlab.runs.folder import RunFolder
 
 PATIENCE = 60.0
@@ -38,7 +39,7 @@ def test_runs_lists_them_in_80_columns(lider: Any, runs: Path) -> None:
     code, out, _ = lider("runs", str(runs), "--json")
     rows = {row["name"]: row for row in json.loads(out)}
     assert rows["er-ace-1"]["seed"] == 1
-    faa = Record.read(runs / "gmed").metric("class_incremental", "faa")
+    faa = RunRecord.read(runs / "gmed").metric("class_incremental", "faa")
     assert rows["gmed"]["faa"] == faa
 
 
@@ -65,9 +66,9 @@ def test_where(runs: Path, conditions: list[str], names: list[str]) -> None:
 
 def test_where_by_metric_agrees_with_the_metric(runs: Path) -> None:
     records, _ = read_all([runs])
-    middle = sorted(facts(record)["faa"] for record in records)[3]
+    middle = sorted(record.facts()["faa"] for record in records)[3]
     chosen = choose(records, [Condition.parse(f"faa > {middle}")])
-    assert [r for r in records if facts(r)["faa"] > middle] == chosen
+    assert [r for r in records if r.facts()["faa"] > middle] == chosen
 
 
 @pytest.mark.parametrize(
@@ -242,14 +243,14 @@ def test_how_far_a_run_is(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "x/metrics.jsonl").write_text("".join(lines[:2]))
     folder = RunFolder(tmp_path / "x")
     folder.write_progress({"step": 6, "planned": 24, "seconds": 3.0})
-    watched = Watched(tmp_path)
+    watched = RunWatcher(tmp_path)
     assert (watched.look()[0].done, watched.look()[0].left) == (0.25, None)
     with folder.lock():
         snapshot = watched.look()[0]
         assert (snapshot.record.state, snapshot.left) == ("running", 9.0)  # 18 steps, 2 a second
         folder.write_progress({"step": 18, "planned": 24, "seconds": 9.0})
         assert watched.look()[0].done == 0.75
-    assert Snapshot.of(Record.read(runs / "er-ace-0")).done == 1.0
+    assert Snapshot.of(RunRecord.read(runs / "er-ace-0")).done == 1.0
 
 
 def test_sparkline_bounds() -> None:

@@ -1,6 +1,6 @@
 from rich.console import Console
 
-from liderlab.report.terminal.tables import accuracy_matrix, comparison, metrics
+from liderlab.report.terminal.result_tables import accuracy_tables, method_table, metric_table
 
 RESULT = {
     "class_incremental": {
@@ -24,7 +24,7 @@ def printed(table: object) -> str:
 
 
 def test_comparison_shows_mean_and_spread_in_80_columns() -> None:
-    text = printed(comparison({"a": [RESULT, WORSE], "b": [WORSE]}))
+    text = printed(method_table({"a": [RESULT, WORSE], "b": [WORSE]}))
     assert "65.00 ± 7.07" in text
     assert "30.00" in text
     assert "–" in text
@@ -32,8 +32,8 @@ def test_comparison_shows_mean_and_spread_in_80_columns() -> None:
 
 
 def test_metrics_and_matrix() -> None:
-    assert "70.00" in printed(metrics(RESULT))
-    text = printed(accuracy_matrix(RESULT))
+    assert "70.00" in printed(metric_table(RESULT))
+    text = printed(accuracy_tables(RESULT))
     assert "90.0" in text
     assert "on 2" in text
 
@@ -41,7 +41,7 @@ def test_metrics_and_matrix() -> None:
 def test_twenty_tasks_are_read_in_80_columns() -> None:
     matrix = [[100.0 if i <= t else None for i in range(20)] for t in range(20)]
     result = {"class_incremental": {"accuracy_matrix": matrix}}
-    text = printed(accuracy_matrix(result))
+    text = printed(accuracy_tables(result))
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "…" not in text
     assert text.count("100.0") == 210

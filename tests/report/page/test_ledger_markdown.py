@@ -4,7 +4,8 @@ import re
 
 from liderlab.paper import numbers
 from liderlab.paper.ledger.ledger_document import assemble
-from liderlab.report.ledger_pages import as_markdown, cell_table
+from liderlab.report.page.ledger_markdown import as_markdown
+from liderlab.report.terminal.ledger_tables import cell_table
 
 
 def rows_of(page: str) -> list[list[str]]:
@@ -23,7 +24,7 @@ def test_no_cell_is_blank_and_every_printed_number_is_there() -> None:
     bounds = [cell for cell in numbers.cells() if cell.buffer is None]
     assert printed == 436 + len(bounds)  # which stand under both buffers
     assert "not measured" in page
-    assert "What was measured" not in page
+    assert "Measured results" not in page
 
 
 def test_the_findings_stand_on_the_page() -> None:

@@ -1,10 +1,9 @@
-"""How far a run is: a bar in a terminal, plain lines elsewhere."""
+"""The progress of a run: a bar in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from types import TracebackType
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -27,12 +26,12 @@ class _Bar(Progress):
 class ProgressDisplay:
     """Shows one run after another: task, epoch, loss terms, time left.
 
-    A context manager and a listener: `run(config, out, listener=display)`. runs: how many will
-    follow each other under one bar.
+    A context manager and a listener: `run(config, out, listener=display)`. runs: how many follow
+    each other under one bar.
     """
 
     def __init__(self, console: Console, runs: int = 1) -> None:
-        self._console, self._runs = console, runs
+        self._console = console
         self._label, self._done, self._steps, self._planned = "", 0, 0, 0
         self._last_shown = 0.0
         self._bar: _Bar | None = None
@@ -52,12 +51,7 @@ class ProgressDisplay:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar:
             self._bar.stop()
 
@@ -65,10 +59,10 @@ class ProgressDisplay:
         """The next run starts."""
         self._label, self._steps, self._planned = label, 0, 0
         if not self._bar and label:
-            self._console.print(f"{label}", highlight=False)
+            self._console.print(label, highlight=False)
 
     def finish(self) -> None:
-        """That run is done."""
+        """The current run is done."""
         self._done += 1
         if self._bar:
             self._bar.update(self._item, completed=self._done)
@@ -81,28 +75,27 @@ class ProgressDisplay:
         elif not self._bar:
             accuracy = event.evaluation.class_incremental[event.task.index].nanmean()
             if accuracy == accuracy:
-                self._print(
-                    f"task {event.task.index + 1}/{len(work.stream.tasks)} done: "
-                    f"accuracy so far {accuracy:.2f} %"
-                )
+                task = f"task {event.task.index + 1}/{len(work.stream.tasks)}"
+                self._print(f"{task} done: accuracy so far {accuracy:.2f} %")
 
     def _show_step(self, work: Run, event: StepDone) -> None:
         last = event.batch == event.batches - 1
         where = f"task {event.task.index + 1}/{len(work.stream.tasks)}"
         where += f" epoch {event.epoch + 1}/{event.fit.epochs}"
         if self._bar:
-            if last or time.monotonic() - self._last_shown > 0.1:  # reading terms takes time
+            # reading the terms waits for the device: ten times a second is enough
+            if last or time.monotonic() - self._last_shown > 0.1:
                 self._last_shown = time.monotonic()
-                self._bar.terms = _values(event)
+                self._bar.terms = _terms(event)
                 done = self._done + self._steps / self._planned
                 text = f"{self._label} {where}".strip()
                 self._bar.update(self._item, completed=done, description=text)
         elif last and event.epoch == event.fit.epochs - 1:
-            self._print(f"{where} {_values(event)}")
+            self._print(f"{where} {_terms(event)}")
 
     def _print(self, text: str) -> None:
         self._console.print(f"  {text}", highlight=False, soft_wrap=True)
 
 
-def _values(event: StepDone) -> str:
+def _terms(event: StepDone) -> str:
     return " ".join(f"{name} {float(value):.3f}" for name, value in event.terms.items())

@@ -1,4 +1,4 @@
-"""What the numbers mean, in the words that every view uses."""
+"""Metrics and terms with their definitions, as every view shows them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Metric:
-    """better: +1 the higher, −1 the lower."""
+    """better: +1 if a higher value is better, −1 if a lower one is."""
 
     label: str
     name: str
     better: int
     definition: str
 
+    @property
+    def arrow(self) -> str:
+        return "↑" if self.better > 0 else "↓"
+
+
+SETTINGS = {"class_incremental": "class-incremental", "task_incremental": "task-incremental"}
 
 METRICS = {
     "faa": Metric(

@@ -3,7 +3,8 @@ from typing import Any
 
 from PIL import Image
 
-from liderlab.report.comparison_figure import _accuracy_so_far, draw_comparison
+from liderlab.report.accuracy_curves import draw_accuracy_curves
+from liderlab.report.run_records import accuracy_so_far
 
 
 def result(matrix: list[list[float | None]]) -> dict[str, Any]:
@@ -18,7 +19,7 @@ JOINT = result([[None, None], [95.0, 97.0]])
 
 
 def test_comparison_is_a_picture(tmp_path: Path) -> None:
-    draw_comparison({"a": [FORGETS, FORGETS], "joint": [JOINT]}, tmp_path / "c.png", "title")
+    draw_accuracy_curves({"a": [FORGETS, FORGETS], "joint": [JOINT]}, tmp_path / "c.png", "title")
     with Image.open(tmp_path / "c.png") as picture:
         assert picture.width > 800
         colours = picture.getcolors(1 << 20)
@@ -27,7 +28,6 @@ def test_comparison_is_a_picture(tmp_path: Path) -> None:
 
 
 def test_accuracy_so_far_by_hand() -> None:
-    assert _accuracy_so_far(FORGETS) == [90.0, 70.0]
-    first, last = _accuracy_so_far(JOINT)
-    assert first != first
-    assert last == 96.0
+    forgets, joint = (r["class_incremental"]["accuracy_matrix"] for r in (FORGETS, JOINT))
+    assert accuracy_so_far(forgets) == [90.0, 70.0]
+    assert accuracy_so_far(joint) == [None, 96.0]

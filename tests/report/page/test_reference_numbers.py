@@ -1,13 +1,13 @@
-"""The ledger's number stands beside a row of the very same configuration, and no other."""
+"""Numbers of the paper and the ledger stand beside rows of the same experiment only."""
 
 from dataclasses import replace
 from pathlib import Path
 
 from liderlab.paper.ledger.record import LedgerRecord, Metrics
 from liderlab.paper.studies.cases import Case
-from liderlab.report.page.ledger_lookup import in_ledger
-from liderlab.report.page.run_groups import grouped
-from liderlab.report.run_records import read_all
+from liderlab.report.page.reference_numbers import in_ledger, in_paper
+from liderlab.report.run_records import RunRecord, read_all
+from liderlab.report.seed_groups import group_by_seed
 
 
 def kept(config: dict, seed: int, faa: float) -> LedgerRecord:
@@ -18,7 +18,7 @@ def kept(config: dict, seed: int, faa: float) -> LedgerRecord:
 
 
 def test_only_the_same_configuration_is_told(runs: Path) -> None:
-    groups = grouped(read_all([runs])[0])
+    groups = group_by_seed(read_all([runs])[0])
     config = groups[0].first.config
     records = [kept(config, 0, 20.0), kept(config, 1, 22.0)]
     found = in_ledger(groups, records)
@@ -28,3 +28,17 @@ def test_only_the_same_configuration_is_told(runs: Path) -> None:
     assert in_ledger(groups, other) == [{}] * len(groups)
     kept_tasks = [kept({**config, "keep_tasks": True, "threads": 7}, 0, 20.0)]
     assert in_ledger(groups, kept_tasks)[0]["n"] == 1  # how it was executed does not matter
+
+
+def test_the_papers_numbers_are_looked_up_by_setting(runs: Path) -> None:
+    paper = {
+        ("synthetic", 20, "er-ace", True): {"faa": 1.0},
+        ("cifar100", 20, "er-ace", True): {"faa": 2.0},
+        ("synthetic", None, "joint", False): {"faa": 3.0},
+    }
+    lider, joint = RunRecord.read(runs / "er-ace-lider-0"), RunRecord.read(runs / "joint")
+    preset = lider.config | {"preset": "cifar100-500-er-ace-lider"}
+    by_preset = RunRecord(lider.path, "x", lider.state, preset, lider.result)
+    found = [in_paper(group_by_seed([record])[0], paper) for record in (lider, by_preset, joint)]
+    assert found == [{"faa": 1.0}, {"faa": 2.0}, {"faa": 3.0}]
+    assert in_paper(group_by_seed([RunRecord.read(runs / "er-ace-0")])[0], paper) == {}

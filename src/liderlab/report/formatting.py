@@ -1,0 +1,82 @@
+"""Values as text, the same in every view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..functional.statistics import summarise
+
+MISSING = "–"
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """
+    >>> number(36.931), number(-0.001), number(None)
+    ('36.93', '0.00', '–')
+    """
+    return MISSING if value is None else f"{round(value, digits) + 0.0:.{digits}f}"
+
+
+def signed(value: float) -> str:
+    """With two decimals; a value that rounds to zero has no sign.
+
+    >>> signed(1.234), signed(-0.001)
+    ('+1.23', '0.00')
+    """
+    text = f"{value:+.2f}"
+    return text if float(text) else "0.00"
+
+
+def mean_std(mean: float | None, std: float | None) -> str:
+    """
+    >>> mean_std(36.931, 0.41), mean_std(36.931, None), mean_std(None, None)
+    ('36.93 ± 0.41', '36.93', '–')
+    """
+    return number(mean) + ("" if std is None else f" ± {std:.2f}")
+
+
+def mean_std_of(values: Sequence[float | None]) -> str:
+    """Mean ± sample standard deviation of the values that are defined.
+
+    >>> mean_std_of([70.0, 72.0]), mean_std_of([70.0]), mean_std_of([None])
+    ('71.00 ± 1.41', '70.00', '–')
+    """
+    found = summarise([value for value in values if value is not None])
+    return mean_std(found.mean, found.std) if found else MISSING
+
+
+def plain(value: Any) -> str:
+    """A field of a configuration."""
+    return MISSING if value is None else str(value)
+
+
+def plural(count: int, word: str) -> str:
+    """
+    >>> plural(1, "run"), plural(2, "run")
+    ('1 run', '2 runs')
+    """
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def duration(seconds: float | None) -> str:
+    """
+    >>> duration(7.4), duration(125), duration(7300), duration(None)
+    ('7 s', '2 min', '2.0 h', '?')
+    """
+    if seconds is None:
+        return "?"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """
+    >>> print(markdown_table(["method", "FAA"], [["er", "70.00"]]), end="")
+    | method | FAA |
+    | --- | --- |
+    | er | 70.00 |
+    """
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

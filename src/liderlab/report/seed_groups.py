@@ -1,0 +1,145 @@
+"""Runs that differ in their seed alone, as one row of a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from ..config.diff import flat
+from ..functional.statistics import ConfidenceInterval, paired_difference
+from .formatting import plain
+from .run_records import RunRecord
+
+BOOKKEEPING = (
+    "seed",
+    "preset",
+    "device",
+    "strategy",
+    "threads",
+    "deterministic",
+    "log_every",
+    "checkpoint_every",
+    "keep_tasks",
+    "on_nonfinite",
+    "tracker",
+    "scale.changes",
+)
+"""Fields that say how a run was executed, or repeat others, not what was trained."""
+
+
+@dataclass(frozen=True)
+class SeedGroup:
+    """Runs of one experiment. note: the values that tell it from groups of the same label."""
+
+    label: str
+    note: str
+    runs: tuple[RunRecord, ...]
+
+    @property
+    def first(self) -> RunRecord:
+        return self.runs[0]
+
+    @property
+    def setting(self) -> tuple[Any, ...]:
+        """Groups of one setting can be compared."""
+        run = self.first
+        backbone = run.config["backbone"]["name"]
+        return run.benchmark, run.tasks, run.config["memory"]["size"], backbone, run.scale
+
+    def values(self, setting: str, metric: str) -> dict[int, float]:
+        """A metric by seed, where it is defined; the mean, if a seed was run more than once."""
+        found: dict[int, list[float]] = {}
+        for run in self.runs:
+            if (value := run.metric(setting, metric)) is not None:
+                found.setdefault(run.seed, []).append(value)
+        return {seed: fmean(values) for seed, values in found.items()}
+
+
+def group_by_seed(records: Sequence[RunRecord]) -> list[SeedGroup]:
+    """The groups, in the order in which their first runs were given."""
+    members: dict[str, list[RunRecord]] = {}
+    for record in records:
+        members.setdefault(experiment_key(record.config), []).append(record)
+    groups = [SeedGroup(runs[0].label, "", tuple(runs)) for runs in members.values()]
+    return [SeedGroup(group.label, _note(group, groups), group.runs) for group in groups]
+
+
+def _note(group: SeedGroup, groups: Sequence[SeedGroup]) -> str:
+    """The values that no other group of the same label and setting has."""
+    alike = [g for g in groups if (g.label, g.setting) == (group.label, group.setting)]
+    values = experiment_fields(group.first.config)
+    fields = differing_experiment_fields([g.first for g in alike])
+    names = (field.removeprefix("regularizers.").removeprefix("training.") for field in fields)
+    return ", ".join(f"{n} {plain(values.get(f))}" for n, f in zip(names, fields, strict=True))
+
+
+def seed_difference(
+    ours: Mapping[int, float], theirs: Mapping[int, float]
+) -> ConfidenceInterval | None:
+    """ours − theirs, paired by seed; without a common seed the difference of the means, n = 0."""
+    if paired := paired_difference(ours, theirs):
+        return paired
+    if not ours or not theirs:
+        return None
+    return ConfidenceInterval(fmean(ours.values()) - fmean(theirs.values()), None, None, 0)
+
+
+@dataclass(frozen=True)
+class LiderPair:
+    """A group without LiDER to compare with. also: other fields in which the two differ."""
+
+    without: SeedGroup
+    also: tuple[str, ...]
+
+
+def pair_without_lider(group: SeedGroup, groups: Sequence[SeedGroup]) -> LiderPair | None:
+    """The group that differs in LiDER alone, or in as few other fields as possible."""
+    run = group.first
+    if "lider" not in run.regularizers:
+        return None
+    rest = [name for name in run.regularizers if name != "lider"]
+    pairs = []
+    for other in groups:
+        plain_run = other.first
+        if (other.setting, plain_run.method) != (group.setting, run.method):
+            continue
+        if plain_run.regularizers == rest:
+            fields = differing_experiment_fields([run, plain_run])
+            also = [field for field in fields if not field.startswith("regularizers.lider")]
+            pairs.append(LiderPair(other, tuple(also)))
+    return min(pairs, key=lambda pair: len(pair.also), default=None)
+
+
+def experiment_fields(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The flat configuration without the fields that may differ within one experiment."""
+    fields = {k: v for k, v in flat(config).items() if not k.startswith(BOOKKEEPING)}
+    for name in config["regularizers"]:  # also if it has no options
+        fields[f"regularizers.{name}"] = "on"
+    return fields
+
+
+def experiment_key(config: Mapping[str, Any]) -> str:
+    """Equal for two configurations that differ in their seed alone."""
+    return json.dumps(experiment_fields(config), sort_keys=True, default=str)
+
+
+def differing_experiment_fields(records: Sequence[RunRecord]) -> list[str]:
+    return differing([experiment_fields(record.config) for record in records])
+
+
+def differing(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Fields whose values are not the same in all of these flat configurations, in their order.
+
+    >>> differing([{"a": 1, "b": 2}, {"a": 1, "b": 3}, {"a": 1}])
+    ['b']
+    """
+    fields = dict.fromkeys(field for config in configs for field in config)
+    absent = object()
+    return [
+        field
+        for field in fields
+        if any(config.get(field, absent) != configs[0].get(field, absent) for config in configs)
+    ]

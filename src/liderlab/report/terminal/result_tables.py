@@ -1,0 +1,115 @@
+"""One result, and several methods' results, as tables in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.box import HORIZONTALS
+from rich.console import Group
+from rich.table import Table
+
+from ..formatting import mean_std_of, number
+from ..glossary import METRICS, SETTINGS
+
+Result = Mapping[str, Any]
+COLUMNS = 10  # tasks beside each other in the accuracy matrix
+
+
+def method_table(results: Mapping[str, Sequence[Result]]) -> Table:
+    """One row per label: class-incremental FAA and FF over its runs."""
+    table = Table()
+    table.add_column("")
+    for column in ("FAA ↑ (%)", "FF ↓ (%)", "seeds"):
+        table.add_column(column, justify="right")
+    for label, runs in results.items():
+        cells = [
+            mean_std_of([run["class_incremental"][metric] for run in runs])
+            for metric in ("faa", "ff")
+        ]
+        table.add_row(label, *cells, str(len(runs)))
+    return table
+
+
+def metric_table(result: Result) -> Table:
+    """Every metric of one run, in both settings."""
+    table = Table(title="percent", title_justify="left")
+    table.add_column("")
+    for metric in METRICS.values():
+        table.add_column(metric.label, justify="right")
+    for setting, label in SETTINGS.items():
+        table.add_row(label, *(number(result[setting][metric]) for metric in METRICS))
+    return table
+
+
+def run_time(result: Result) -> str:
+    """How long a run took, and the share of it that went into evaluation.
+
+    >>> run_time({"seconds": 20.0, "seconds_evaluating": [1.0, 4.0]})
+    '20.0 s (evaluation: 5.0 s, 25 %)'
+    """
+    total, evaluating = result["seconds"], sum(result.get("seconds_evaluating", []))
+    if not evaluating or total <= 0:  # not written by an older version, or rounded to zero
+        return f"{total:.1f} s"
+    return f"{total:.1f} s (evaluation: {evaluating:.1f} s, {100 * evaluating / total:.0f} %)"
+
+
+def remarks(result: Result) -> list[str]:
+    """Sentences that explain missing metrics and skipped steps.
+
+    >>> remarks({"config": {}, "skipped_steps": 2})
+    ['2 steps were skipped: their loss or gradient was not finite']
+    """
+    found = []
+    if result["config"].get("evaluate") == "last":
+        found.append("evaluated after the last task only: FF, BWT, FWT and AIA were not measured")
+    if skipped := result.get("skipped_steps"):
+        steps = "1 step was" if skipped == 1 else f"{skipped} steps were"
+        found.append(f"{steps} skipped: their loss or gradient was not finite")
+    return found
+
+
+def accuracy_tables(result: Result) -> Group:
+    """Class-incremental accuracy on every task (columns) after every task (rows), in as many tables
+    of `COLUMNS` tasks as it takes: one fits in 80 characters."""
+    matrix = result["class_incremental"]["accuracy_matrix"]
+    tasks = range(len(matrix))
+    return Group(
+        "accuracy on each task after each task (class-incremental, %)",
+        *(_accuracy_table(matrix, tasks[i : i + COLUMNS]) for i in tasks[::COLUMNS]),
+    )
+
+
+def _accuracy_table(matrix: Sequence[Sequence[float | None]], columns: range) -> Table:
+    """Rows start with the first of its tasks: before that, none of them was trained."""
+    table = Table(box=HORIZONTALS, padding=(0, 1, 0, 0))
+    table.add_column("after", justify="right")
+    for task in columns:
+        table.add_column(f"on {task + 1}", justify="right")
+    for task in range(columns.start, len(matrix)):
+        row = [matrix[task][column] for column in columns]
+        table.add_row(f"{task + 1}", *("" if v is None else f"{v:.1f}" for v in row))
+    return table
+
+
+def provenance(result: Result) -> list[str]:
+    """Lines about the data and the pre-trained weights; older versions did not record them.
+
+    >>> provenance({"data": {"train": [9, 8], "test": [4, 4], "fingerprint": "0f"}})
+    ['data: 17 training and 8 test images, 2 tasks of 8…9 and 4, fingerprint 0f']
+    """
+    lines = []
+    if data := result.get("data"):
+        train, test = data["train"], data["test"]
+        lines.append(
+            f"data: {sum(train):,} training and {sum(test):,} test images, {len(train)} tasks of "
+            f"{_span(train)} and {_span(test)}, fingerprint {data['fingerprint']}"
+        )
+    if weights := result.get("pretrained"):
+        lines.append(f"pre-trained weights: {weights['name']}, SHA-256 {weights['sha256']}")
+    return lines
+
+
+def _span(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,}…{high:,}"
