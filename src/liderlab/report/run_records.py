@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from ..config.diff import flat
+from ..config.migrations import migrate
 from ..errors import UserError
 from ..runs.folder import RunFolder
 from .glossary import METRICS
@@ -36,7 +37,11 @@ class RunRecord:
         """Raises a `UserError` if the folder holds no run or its files are damaged."""
         folder = RunFolder.open(path)
         result = folder.result() if folder.finished else None
-        config = result["config"] if result else folder.config().model_dump(mode="json")
+        config = folder.config().model_dump(mode="json") if result is None else result["config"]
+        try:
+            config = migrate(config)
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from None
         state: State = "finished" if result else "running" if folder.locked else "stopped"
         record = cls(path, name or str(path), state, config, result)
         with folder.consistent():

@@ -14,6 +14,7 @@ from .formatting import plain
 from .run_records import RunRecord
 
 BOOKKEEPING = (
+    "schema",
     "seed",
     "preset",
     "device",

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.figure_style import save_figure
-from ..errors import UserError
-from ..files import write_atomically
+from ..files import write_atomically, write_errors
 from ..paper.studies.study_definition import Findings, Row, TableColumn
 from .formatting import MISSING, markdown_table
 
@@ -40,18 +39,12 @@ def write_findings(
         "table.md": title + as_markdown(findings),
         "result.json": json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
     }
-    try:
+    with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for suffix in ("png", "pdf"):
             save_figure(figure, folder / f"figure.{suffix}")
         for name, text in texts.items():
-            _write(folder / name, text.encode())
-    except OSError as error:
-        raise UserError(f"cannot write to {folder}: {error.strerror}") from None
-
-
-def _write(path: Path, content: bytes) -> None:
-    write_atomically(path, lambda file: file.write(content))
+            write_atomically(folder / name, text.encode())
 
 
 def as_csv(rows: Sequence[Row]) -> str:

@@ -61,10 +61,10 @@ def describe_deviations(found: Mapping[str, Mapping[str, Any]]) -> str:
     """
     >>> changes = {"training.epochs": {"from": 50, "to": 5}, "training.lr": {"from": 0.1, "to": 1}}
     >>> describe_deviations(changes)
-    'epochs 5 for 50, lr 1 for 0.1'
+    'epochs 5 instead of 50, lr 1 instead of 0.1'
     """
     return ", ".join(
-        f"{WORDS.get(key, key)} {_value(change['to'])} for {_value(change['from'])}"
+        f"{WORDS.get(key, key)} {_value(change['to'])} instead of {_value(change['from'])}"
         for key, change in found.items()
     )
 

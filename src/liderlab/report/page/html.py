@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import UserError
-from ...files import write_atomically
+from ...files import write_atomically, write_errors
 from ...runs.folder import RunFolder
 from ..run_records import RunRecord
 from .overview_data import overview
@@ -60,11 +60,9 @@ def write_report(
         raise UserError(problems[0])
     page = render(title, [("overview", overview(kept, title, numbers)), *blocks])
     text = page.encode(errors="backslashreplace")  # a folder's name need not be valid Unicode
-    try:
+    with write_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(out, text)
-    except OSError as error:
-        raise UserError(f"cannot write {out}: {error.strerror}") from None
     return problems
 
 

@@ -97,7 +97,7 @@ def _status_counts(ledger: Tree) -> str:
     rows = [[status, str(totals[status]), STATUSES[status]] for status in STATUSES]
     table = markdown_table(["status", "cells", "meaning"], rows)
     sets = {tuple(cell["records"]) for cell in ledger["cells"] if cell["ours"]}
-    shared = f"A run can fill cells of several tables: {len(sets)} sets of runs fill all of them."
+    shared = f"A run can fill several cells: {len(sets)} sets of runs fill all the measured ones."
     return f"Of {totals['cells']} cells:\n\n{table}" + (f"\n{shared}\n" if sets else "")
 
 
@@ -140,13 +140,13 @@ def _deviations(rows: Sequence[Tree]) -> str:
         for key, change in rows[0]["departs"].items()
         if all(row["departs"].get(key) == change for row in rows)
     }
-    text = "Network, data and schedule are the paper's."
-    if shared:
-        text = f"All rows: {describe_deviations(shared)}."
+    lines = [f"- all rows: {describe_deviations(shared)}"] if shared else []
     for row in rows:
         if own := {k: v for k, v in row["departs"].items() if k not in shared}:
-            text += f" {row['label']}: {describe_deviations(own)}."
-    return f"{text}\n"
+            lines.append(f"- {row['label']}: {describe_deviations(own)}")
+    if not lines:
+        return "Network, data and schedule are the paper's.\n"
+    return "\n".join(["Deviations from the paper:\n", *lines, ""])
 
 
 def _ablations(ledger: Tree) -> list[str]:
