@@ -69,7 +69,7 @@ def test_only_common_seeds_are_paired_and_one_has_no_interval(record) -> None:
 
 def test_a_smaller_scale_is_stated_and_so_is_another_learning_rate(record) -> None:
     cells = all_cells(assemble(seeded(record, ALONE, [20.0]) + seeded(record, LIDER, [21.0])))
-    small = "smaller scale: epochs 4 for 50, width 8 for 64"
+    small = "smaller scale: epochs 4 instead of 50, width 8 instead of 64"
     assert cells["faa/cifar100/500/er-ace"]["status"] == small
     assert cells["faa/cifar100/500/er-ace+lider"]["status"] == f"{small}, lr 0.03 for 0.1"
     assert cells["faa/cifar100/2000/er-ace"]["status"] == "not measured"
