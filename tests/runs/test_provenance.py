@@ -105,8 +105,8 @@ def test_the_weights_are_named_with_their_checksum(tmp_path: Path, lider: Any) -
     code, out, err = lider("show", "x")
     assert code == 0, err
     assert checksum in out.replace("\n", "")
-    said = "data: 144 + 48 images, 48 + 16 in each of 3 tasks, fingerprint "
-    assert said + result["data"]["fingerprint"] in out.replace("\n", " ")
+    assert "data: 144 training and 48 test images, 3 tasks of 48 and 16\n" in out
+    assert f"fingerprint of the data: {result['data']['fingerprint']}\n" in out
 
 
 def test_an_older_run_goes_on(tmp_path: Path) -> None:

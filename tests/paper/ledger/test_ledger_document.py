@@ -71,7 +71,7 @@ def test_a_smaller_scale_is_stated_and_so_is_another_learning_rate(record) -> No
     cells = all_cells(assemble(seeded(record, ALONE, [20.0]) + seeded(record, LIDER, [21.0])))
     small = "smaller scale: epochs 4 instead of 50, width 8 instead of 64"
     assert cells["faa/cifar100/500/er-ace"]["status"] == small
-    assert cells["faa/cifar100/500/er-ace+lider"]["status"] == f"{small}, lr 0.03 for 0.1"
+    assert cells["faa/cifar100/500/er-ace+lider"]["status"] == f"{small}, lr 0.03 instead of 0.1"
     assert cells["faa/cifar100/2000/er-ace"]["status"] == "not measured"
     online = record(Case("cifar100-online", 500, "er-ace"), 17.0, scale="paper")
     cells = all_cells(assemble([online]))
@@ -88,7 +88,7 @@ def test_the_nearest_to_the_paper_stands_in_its_cell(record) -> None:
     whole = record(replace(LIDER, seed=7), 37.0, scale="paper")
     cells = all_cells(assemble([*runs, whole]))
     assert cells["faa/cifar100/500/er-ace+lider"]["ours"]["mean"] == 37.0
-    assert cells["faa/cifar100/500/er-ace+lider"]["status"] == "paper scale: lr 0.03 for 0.1"
+    assert cells["faa/cifar100/500/er-ace+lider"]["status"] == "paper scale: lr 0.03 instead of 0.1"
 
 
 def test_one_run_fills_its_cell_in_every_table(record) -> None:

@@ -96,15 +96,14 @@ def provenance(result: Result) -> list[str]:
     """Lines about the data and the pre-trained weights; older versions did not record them.
 
     >>> provenance({"data": {"train": [9, 8], "test": [4, 4], "fingerprint": "0f"}})
-    ['data: 17 training and 8 test images, 2 tasks of 8…9 and 4, fingerprint 0f']
+    ['data: 17 training and 8 test images, 2 tasks of 8…9 and 4', 'fingerprint of the data: 0f']
     """
     lines = []
     if data := result.get("data"):
         train, test = data["train"], data["test"]
-        lines.append(
-            f"data: {sum(train):,} training and {sum(test):,} test images, {len(train)} tasks of "
-            f"{_span(train)} and {_span(test)}, fingerprint {data['fingerprint']}"
-        )
+        images = f"{sum(train):,} training and {sum(test):,} test images"
+        lines.append(f"data: {images}, {len(train)} tasks of {_span(train)} and {_span(test)}")
+        lines.append(f"fingerprint of the data: {data['fingerprint']}")
     if weights := result.get("pretrained"):
         lines.append(f"pre-trained weights: {weights['name']}, SHA-256 {weights['sha256']}")
     return lines
