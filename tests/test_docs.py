@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from liderlab.config.compatibility import why_not
+from liderlab.config.identity import may_differ
 from liderlab.config.options import SUPPLIED
 from liderlab.methods import METHODS
 from liderlab.regularizers import REGULARIZERS
-from liderlab.runs.folder import MAY_CHANGE
 
 ROOT = Path(__file__).parent.parent
 PAGES = {name: (entry, "method") for name, entry in METHODS.items()} | {
@@ -55,7 +55,7 @@ def test_readme_names_the_two_commands() -> None:
 
 def test_what_may_change_on_resuming_is_documented() -> None:
     page = (ROOT / "docs/resume.md").read_text()
-    for field in MAY_CHANGE:
+    for field in may_differ("resume"):
         assert f"`{field}`" in page
         assert f"`--{field.replace('_', '-')}`" in page
 

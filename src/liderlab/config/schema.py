@@ -23,6 +23,21 @@ from pydantic import (
 from .migrations import SCHEMA, migrate
 from .yaml_values import Tree, YamlWriter
 
+Scope = Literal["experiment", "study", "resume", "processes"]
+
+
+class MayDiffer:
+    """Marks a field as no part of the experiment, and says between which runs it may differ.
+
+    experiment: runs that the report and the ledger take for repetitions of one experiment.
+    study: runs that a study takes for the same run. resume: a run before and after it is resumed.
+    processes: the ranks of a run, and the commands that go on with a search. A field without the
+    mark is part of the experiment and differs in none of these.
+    """
+
+    def __init__(self, *within: Scope) -> None:
+        self.within: frozenset[Scope] = frozenset(within)
+
 
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -122,7 +137,7 @@ class BenchmarkSection(Named):
     ] = "natural"
     train_per_class: int | None = Field(None, ge=1, le=10**15)
     test_per_class: int | None = Field(None, ge=1, le=10**15)
-    device: str | None = None
+    device: Annotated[str | None, MayDiffer("experiment")] = None
     validation: float | None = Field(None, gt=0, lt=1)
 
 
@@ -134,8 +149,8 @@ class MemorySection(Section):
     size: int = Field(200, ge=0, le=10**15)
     policy: str | None = None
     offer: Literal["every-epoch", "once"] = "every-epoch"
-    storage: Literal["ram", "disk"] = "ram"
-    device: str | None = None
+    storage: Annotated[Literal["ram", "disk"], MayDiffer("experiment")] = "ram"
+    device: Annotated[str | None, MayDiffer("experiment")] = None
     poison: float = Field(0.0, ge=0, le=1)
 
 
@@ -158,13 +173,13 @@ class ScaleSection(Section):
     changes: null until it has been applied, which needs the complete configuration."""
 
     name: str
-    changes: dict[str, Tree] | None = None
+    changes: Annotated[dict[str, Tree] | None, MayDiffer("experiment")] = None
 
 
 class RunConfig(Section):
     """A complete run. preset: what its values started from. scale: what made it smaller."""
 
-    preset: str | None = None
+    preset: Annotated[str | None, MayDiffer("experiment")] = None
     scale: Annotated[ScaleSection | None, BeforeValidator(bare_name)] = None
     benchmark: Annotated[BenchmarkSection, BeforeValidator(_named)]
     method: Choice
@@ -173,33 +188,43 @@ class RunConfig(Section):
     pretrained: str | None = Field(None, description="weights to start from: a file, or a name")
     memory: MemorySection = MemorySection()
     training: TrainingSection = TrainingSection()
-    seed: int = Field(0, ge=0, lt=2**32)
-    device: Annotated[str, BeforeValidator(_device)] = "cpu"
+    seed: Annotated[int, MayDiffer("experiment")] = Field(0, ge=0, lt=2**32)
+    device: Annotated[str, BeforeValidator(_device), MayDiffer("experiment")] = "cpu"
     precision: Literal["float32", "bfloat16", "float16"] = Field(
         "float32", description="of the network's passes in training; weights stay float32"
     )
     compile: Literal["inductor", "aot_eager", "eager"] | None = Field(
         None, description="torch.compile the network, by this backend; null: do not"
     )
-    devices: int = Field(1, ge=1, le=4096, description="ranks that share the run, one device each")
-    strategy: Literal["ddp", "ddp-syncbn"] = Field(
-        "ddp", description="of several devices: BatchNorm over each one's rows, or over all"
+    devices: Annotated[int, MayDiffer("experiment", "study", "resume")] = Field(
+        1, ge=1, le=4096, description="ranks that share the run, one device each"
     )
-    threads: int | None = Field(
+    strategy: Annotated[
+        Literal["ddp", "ddp-syncbn"], MayDiffer("experiment", "study", "resume")
+    ] = Field("ddp", description="of several devices: BatchNorm over each one's rows, or over all")
+    threads: Annotated[int | None, MayDiffer("experiment", "study", "processes")] = Field(
         None, ge=1, le=1024, description="of each process; null: as many as torch takes"
     )
-    deterministic: bool | None = Field(None, description="null: yes on the CPU, no elsewhere")
+    deterministic: Annotated[bool | None, MayDiffer("experiment")] = Field(
+        None, description="null: yes on the CPU, no elsewhere"
+    )
     evaluate: Literal["every", "last"] = Field(
         "every", description="after every task, or after the last one only"
     )
-    tracker: list[str] = Field([], description="also log to: tensorboard, wandb, mlflow")
-    log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
-    checkpoint_every: Annotated[str, BeforeValidator(_interval)] = Field(
-        "5m", description="steps (200) or time (30s, 5m, 1h); also at every task's end"
+    tracker: Annotated[list[str], MayDiffer("experiment", "resume")] = Field(
+        [], description="also log to: tensorboard, wandb, mlflow"
     )
-    keep_tasks: bool = Field(False, description="keep the network after every task, in tasks/")
-    on_nonfinite: Literal["stop", "skip"] = Field(
-        "stop", description="what to do with a step whose loss or gradient is not finite"
+    log_every: Annotated[int, MayDiffer("experiment", "study")] = Field(
+        10, ge=1, description="steps between lines of metrics.jsonl"
+    )
+    checkpoint_every: Annotated[
+        str, BeforeValidator(_interval), MayDiffer("experiment", "study", "resume")
+    ] = Field("5m", description="steps (200) or time (30s, 5m, 1h); also at every task's end")
+    keep_tasks: Annotated[bool, MayDiffer("experiment")] = Field(
+        False, description="keep the network after every task, in tasks/"
+    )
+    on_nonfinite: Annotated[Literal["stop", "skip"], MayDiffer("experiment", "study", "resume")] = (
+        Field("stop", description="what to do with a step whose loss or gradient is not finite")
     )
 
     @model_validator(mode="before")

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import torch
 
+from ..config.identity import identity
 from ..config.schema import RunConfig
 from ..distributed.launch import (
     AlreadyFinished,
@@ -165,7 +166,7 @@ def _helpers(place: Place, work: Run, folder: RunFolder) -> Helpers:
 
 def _identity(work: Run, folder: RunFolder) -> str:
     """What all ranks must have in common, as text."""
-    config = work.config.model_dump(mode="json", exclude={"threads"})
+    config = identity(work.config, "processes")
     return json.dumps([config, str(folder.path), work.origin], sort_keys=True, default=str)
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from ..config.diff import differences
+from ..config.identity import may_differ
 from ..config.merging import stored_config
 from ..config.schema import RunConfig
 from ..config.yaml_values import read_yaml
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 FILES = ("config.yaml", "metrics.jsonl", "progress.json", "result.json", "accuracy.png")
 LOCK = ".lock"
 PATIENCE = 2.0  # seconds to wait for the lock: asking whether it is held takes it for microseconds
-# fields that leave the steps before a checkpoint as they are
-MAY_CHANGE = {"checkpoint_every", "on_nonfinite", "tracker", "devices", "strategy"}
 
 
 class Busy(UserError):
@@ -174,7 +173,8 @@ class RunFolder:
     def check_same(self, config: RunConfig) -> None:
         """Refuse to resume with another configuration than the run was begun with."""
         found = differences(self.config().model_dump(), config.model_dump())
-        changed = [f"{field} {how}" for field, how in found.items() if field not in MAY_CHANGE]
+        free = may_differ("resume")
+        changed = [f"{field} {how}" for field, how in found.items() if field not in free]
         if changed:
             raise UserError(
                 f"{self.path} was begun with another configuration ({'; '.join(changed)}): "
@@ -182,7 +182,7 @@ class RunFolder:
             )
 
     def update_config(self, config: RunConfig) -> None:
-        """Let config.yaml say how the run goes on, in the fields that MAY_CHANGE."""
+        """Let config.yaml say how the run goes on, in the fields that may change."""
         if self.config() != config:
             self._write_config(config)
 

@@ -14,6 +14,7 @@ import torch
 from ..backbones.pretrained import read_weights
 from ..backbones.third_party import Foreign
 from ..config.diff import flat
+from ..config.identity import may_differ
 from ..config.merging import make_config
 from ..config.schema import RunConfig
 from ..config.weight_names import IMAGENET
@@ -57,8 +58,7 @@ def pretraining(*layers: Tree) -> RunConfig:
     return config
 
 
-NOT_IN_NAME = {"device", "threads", "deterministic", "log_every", "checkpoint_every", "memory"}
-NOT_IN_NAME |= {"scale", "regularizers", "devices", "strategy"}
+NOT_IN_NAME = {*may_differ("experiment")} - {"seed"} | {"memory", "scale", "regularizers"}
 """Fields that leave the weights as they are, or have a word of their own in the name."""
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..config.identity import identity
 from ..config.merging import make_config
 from ..config.schema import RunConfig
 from ..errors import RunFailed, Stopped, UserError
@@ -119,7 +120,7 @@ class Search:
     def _join_study(self, home: str) -> OptunaStudy:
         url = self.storage or f"sqlite:///{(self.out / 'search.db').absolute()}"
         study = OptunaStudy(url, self.name, self.space, home)
-        base = self.base.model_dump(mode="json", exclude={"threads"})
+        base = identity(self.base, "processes")
         if mismatch := study.mismatch(json.dumps([base, self.validation], sort_keys=True)):
             another = "another --out" + (" and another --study" if self.storage else "")
             raise UserError(f"the study {self.name!r} in this storage {mismatch}: choose {another}")

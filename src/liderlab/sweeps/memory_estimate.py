@@ -9,6 +9,7 @@ from functools import cache
 import torch
 from torch import nn
 
+from ..config.identity import may_differ
 from ..config.merging import make_config
 from ..config.schema import RunConfig
 from ..runs.build import Run, build, completed
@@ -27,8 +28,8 @@ def memory_need(config: RunConfig, device: str | None = None) -> int:
     if device is not None:
         config = config.model_copy(update={"device": device})
     tree = completed(config).model_dump(mode="json")
-    for name in ("preset", "seed", "threads", "deterministic", "log_every", "checkpoint_every"):
-        tree.pop(name)
+    for name in may_differ("experiment") - {"device"}:
+        tree.pop(name, None)
     tree["training"] = {name: tree["training"][name] for name in ("batch_size", "replay_size")}
     return _need(json.dumps(tree, sort_keys=True))
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Literal
 
+from ...config.identity import experiment
 from ...functional.statistics import mean_interval, paired_difference, summarise
 from .. import numbers
 from ..studies.cases import Case
@@ -23,19 +24,6 @@ from .record import LedgerRecord, Tree
 from .repeat_command import repeat_command
 
 METRICS: tuple[Literal["faa", "ff"], ...] = ("faa", "ff")
-NOT_THE_EXPERIMENT = (
-    "schema",
-    "seed",
-    "preset",
-    "device",
-    "threads",
-    "deterministic",
-    "tracker",
-    "log_every",
-    "checkpoint_every",
-    "keep_tasks",
-    "on_nonfinite",
-)
 COMPARED = {
     "fixed": "fixed against learned targets",
     "batch": "batch against spatial estimator",
@@ -87,8 +75,8 @@ def measured(records: Sequence[LedgerRecord]) -> list[MeasuredCase]:
     """Runs that differ in their seed alone belong together."""
     found: dict[str, list[LedgerRecord]] = {}
     for record in records:
-        config = {k: v for k, v in record.config.items() if k not in NOT_THE_EXPERIMENT}
-        key = json.dumps([record.scale, repr(record.case.unseeded), config], sort_keys=True)
+        fields = experiment(record.config)
+        key = json.dumps([record.scale, repr(record.case.unseeded), fields], sort_keys=True)
         found.setdefault(key, []).append(record)
     return [
         MeasuredCase(runs[0].case.unseeded, runs[0].scale, tuple(sorted(runs, key=_seed)))

@@ -12,9 +12,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from ...config.diff import flat
+from ...config.identity import identity
 from ...errors import UserError
 from ...runs.folder import RunFolder
-from ..studies.case_runs import NOT_IDENTITY
 from ..studies.cases import config_of
 from .campaign import SETTINGS, CampaignRun, by_name, campaign
 from .cells import cases_of_the_paper
@@ -133,14 +133,14 @@ def make_record(run: RunFolder, item: CampaignRun, commit: str | None = None) ->
 def _check(config: Tree, item: CampaignRun) -> None:
     """A folder's name promises what is in it; whether it keeps the promise is looked at."""
     changed = (config.get("scale") or {}).get("changes") or {}
-    wanted = flat(config_of(item.case, item.request, SETTINGS).model_dump(mode="json"))
+    wanted = flat(identity(config_of(item.case, item.request, SETTINGS), "study"))
     there = flat(config)
     apart = [
         key
         for key, value in wanted.items()
         if value is not None
         and key not in changed
-        and not key.startswith(("scale", "keep_tasks", *NOT_IDENTITY))
+        and not key.startswith(("scale", "keep_tasks"))
         and there.get(key) != value
     ]
     if apart:

@@ -6,14 +6,11 @@ import hashlib
 import json
 from pathlib import Path
 
+from ...config.identity import identity
 from ...config.schema import RunConfig
 from ...runs.planned_run import PlannedRun
 from .cases import Case, Request, config_of
 from .study_definition import Study
-
-MACHINE = ("devices", "strategy", "threads")
-NOT_IDENTITY = ("schema", *MACHINE, "log_every", "checkpoint_every", "on_nonfinite")
-"""Fields in which two runs may differ and still be the same run to a study."""
 
 
 def plan_runs(study: Study, request: Request, out: Path) -> list[tuple[Case, PlannedRun]]:
@@ -31,7 +28,7 @@ def plan_run(config: RunConfig, out: Path) -> PlannedRun:
 
 def run_name(config: RunConfig) -> str:
     """A readable name, different for different configurations."""
-    tree = {k: v for k, v in config.model_dump(mode="json").items() if k not in NOT_IDENTITY}
-    digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:8]
+    text = json.dumps(identity(config, "study"), sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     parts = [config.benchmark.name, config.method.name, *config.regularizers]
     return "-".join([*parts, f"b{config.memory.size}", f"seed{config.seed}", digest])
