@@ -82,6 +82,7 @@ def test_a_stopped_scheduler_starts_nothing_more(plan) -> None:
     engine.ended = lambda seconds: []  # type: ignore[method-assign]
     scheduler.tick()
     scheduler.stop()
+    scheduler.stop()  # a second signal would kill a run that is saving
     assert engine.cancelled == ["a"]
     del engine.ended
     assert [(o.plan.name, o.state) for o in scheduler.tick()] == [("a", "stopped")]
