@@ -24,6 +24,7 @@ from liderlab.regularizers import REGULARIZERS
 from liderlab.runs.build import build, completed
 from liderlab.streams import BENCHMARKS
 from liderlab.training.loop import Loop
+from short_options import short_options
 
 NEVER = (math.nan, math.inf, -math.inf)
 REGISTRIES: dict[str, Registry] = {
@@ -32,7 +33,6 @@ REGISTRIES: dict[str, Registry] = {
     "backbone": BACKBONES,
     "benchmark": BENCHMARKS,
 }
-QUICK = {"gdumb": {"fit_epochs": 2}}
 
 
 def numbers(kind: str) -> Iterator[tuple[str, str]]:
@@ -92,7 +92,7 @@ def test_zero_is_refused_or_runs(
 ) -> None:
     method = name if kind == "method" else "er"
     regularizers = {} if kind == "method" else {name: {argument: 0}}
-    options = QUICK.get(name, {}) | {argument: 0} if kind == "method" else {}
+    options = short_options(name, 2) | {argument: 0} if kind == "method" else {}
     assert kind == "method" or why_not(method, name, {}) is None
     try:
         loop = build(method, regularizers, options=options, epochs=1)

@@ -1,8 +1,6 @@
-"""What must hold for every method, alone and with every regulariser.
+"""Laws that hold for every method, alone and with every regulariser.
 
-The registries say what there is: a new method or regulariser is covered once it has an entry. One
-that needs other options than its defaults here, or that can be switched off by its weight, has a
-line in the tables below.
+The registries say which there are: a new method or regulariser is covered once it has an entry.
 """
 
 from __future__ import annotations
@@ -21,15 +19,10 @@ from liderlab.methods import METHODS
 from liderlab.regularizers import REGULARIZERS
 from liderlab.training.loop import Loop, StepDone, TaskDone
 from liderlab.types import Recipe, State
+from short_options import short_options
 
-QUICK: dict[str, dict[str, Any]] = {
-    "gdumb": {"fit_epochs": 4},  # 250 by default, for real memories
-}
 TO_LEARN: dict[str, dict[str, Any]] = {
-    "der": {"alpha": 1.0},  # all its replay hangs on this term, and there are few steps
-    "gdumb": {"fit_epochs": 20, "lr_max": 0.1},
-    "x-der-rpc": {"alpha": 0.5, "beta": 1.0},
-    "ssgd": {"dropout": 0.1},  # the network is tiny
+    "x-der-rpc": {"alpha": 0.5, "beta": 1.0},  # its defaults are for more steps than these
 }
 OFF = {name: dict(REGULARIZERS.class_of(name).off) for name in REGULARIZERS}
 NONE = "none"
@@ -66,8 +59,8 @@ def new(build: Callable[..., Loop]) -> Runs:
     """A short run of a pair, not yet begun."""
 
     def new(method: str, regularizer: str) -> Loop:
-        regularizers = {} if regularizer == NONE else {regularizer: QUICK.get(regularizer, {})}
-        return build(method, regularizers, seed=7, options=QUICK.get(method, {}))
+        regularizers = {} if regularizer == NONE else {regularizer: {}}
+        return build(method, regularizers, seed=7, options=short_options(method, 4))
 
     return new
 
@@ -142,8 +135,8 @@ def learned(build: Callable[..., Loop]) -> Callable[[str, str], float]:
 
     @cache
     def run(method: str, regularizer: str) -> float:
-        regularizers = {} if regularizer == NONE else {regularizer: TO_LEARN.get(regularizer, {})}
-        options = TO_LEARN.get(method, {})
+        regularizers = {} if regularizer == NONE else {regularizer: {}}
+        options = short_options(method, 20) | TO_LEARN.get(method, {})
         loop = build(
             method, regularizers, options=options, width=16, size=30, epochs=8, recipe=recipe
         )
@@ -158,8 +151,10 @@ def learned(build: Callable[..., Loop]) -> Callable[[str, str], float]:
     ("method", "regularizer"), [(m, r) for m, r in PAIRS if r == NONE or m == "er"]
 )
 def test_it_learns(method: str, regularizer: str, learned: Callable[[str, str], float]) -> None:
-    """Better than chance; with rehearsal, or with all the data, also than training without it."""
-    floor = 100 / 6 if method == "finetune" else learned("finetune", NONE)
+    """Better than chance; with a memory, or with all data at once, also than without."""
+    made = METHODS.class_of(method)
+    sees_past = made.rehearsal or not made.task_by_task
+    floor = learned("finetune", NONE) if sees_past else 100 / 6
     assert learned(method, regularizer) > floor + 10  # of 48 test images, five more
 
 
@@ -239,7 +234,7 @@ def test_regularizers_at_zero_weight_leave_the_method_as_it_was(
     differences: Callable[..., list[str]],
 ) -> None:
     """Weights, memory, generators, accuracies: nothing tells the run from one without them."""
-    loop = build(method, OFF, seed=7, options=QUICK.get(method, {}))
+    loop = build(method, OFF, seed=7, options=short_options(method, 4))
     events = [name_of(event) for event in loop]
     expected = reference(method, NONE)
     assert events == expected.events
