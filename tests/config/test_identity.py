@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from liderlab.config.identity import experiment, identity, may_differ
+from liderlab.config.identity import experiment_fields, identity, may_differ
 from liderlab.config.merging import make_config, stored_config
 from liderlab.config.migrations import migrate
 from liderlab.config.schema import Scope
@@ -48,7 +48,7 @@ def test_repetitions_of_an_experiment_may_differ(field: str) -> None:
     changed = {**config[section], key: OTHERWISE[field]} if key else OTHERWISE[field]
     other = {**config, "schema": 1, section: changed}
     assert other[section] != config[section] or field == "scale.changes"
-    assert experiment(other) == experiment(config)
+    assert experiment_fields(other) == experiment_fields(config)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_repetitions_of_an_experiment_may_differ(field: str) -> None:
 )
 def test_other_fields_make_another_experiment(layer: dict[str, Any]) -> None:
     one, other = make_config({"seed": 0}), make_config(layer)
-    assert experiment(one.model_dump()) != experiment(other.model_dump())
+    assert experiment_fields(one.model_dump()) != experiment_fields(other.model_dump())
     assert run_name(one) != run_name(other)
 
 
@@ -80,4 +80,4 @@ def test_records_of_schema_1_and_runs_of_today_are_one_experiment() -> None:
     assert "schema" not in config
     assert "devices" not in config
     now = stored_config(config).model_dump(mode="json")
-    assert experiment(now) == experiment(config) == experiment(migrate(config))
+    assert experiment_fields(now) == experiment_fields(config) == experiment_fields(migrate(config))

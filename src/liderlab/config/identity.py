@@ -38,10 +38,10 @@ def identity(config: RunConfig, scope: Scope) -> Tree:
     return {k: v for k, v in config.model_dump(mode="json").items() if k not in dropped}
 
 
-def experiment(config: Mapping[str, Any]) -> dict[str, Any]:
+def experiment_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Fields by their dotted names that are equal in all repetitions of an experiment.
 
-    >>> experiment({"seed": 1, "method": {"name": "er"}, "regularizers": {"lider": {}}})
+    >>> experiment_fields({"seed": 1, "method": {"name": "er"}, "regularizers": {"lider": {}}})
     {'method.name': 'er', 'regularizers.lider': 'on'}
     """
     dropped = tuple(f"{field}." for field in may_differ("experiment") | {"schema"})

@@ -8,27 +8,10 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from ..config.diff import flat
+from ..config.identity import experiment_fields
 from ..functional.statistics import ConfidenceInterval, paired_difference
 from .formatting import plain
 from .run_records import RunRecord
-
-BOOKKEEPING = (
-    "schema",
-    "seed",
-    "preset",
-    "device",
-    "strategy",
-    "threads",
-    "deterministic",
-    "log_every",
-    "checkpoint_every",
-    "keep_tasks",
-    "on_nonfinite",
-    "tracker",
-    "scale.changes",
-)
-"""Fields that say how a run was executed, or repeat others, not what was trained."""
 
 
 @dataclass(frozen=True)
@@ -112,14 +95,6 @@ def pair_without_lider(group: SeedGroup, groups: Sequence[SeedGroup]) -> LiderPa
             also = [field for field in fields if not field.startswith("regularizers.lider")]
             pairs.append(LiderPair(other, tuple(also)))
     return min(pairs, key=lambda pair: len(pair.also), default=None)
-
-
-def experiment_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The flat configuration without the fields that may differ within one experiment."""
-    fields = {k: v for k, v in flat(config).items() if not k.startswith(BOOKKEEPING)}
-    for name in config["regularizers"]:  # also if it has no options
-        fields[f"regularizers.{name}"] = "on"
-    return fields
 
 
 def experiment_key(config: Mapping[str, Any]) -> str:

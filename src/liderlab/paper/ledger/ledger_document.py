@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Literal
 
-from ...config.identity import experiment
+from ...config.identity import experiment_fields
 from ...functional.statistics import mean_interval, paired_difference, summarise
 from .. import numbers
 from ..studies.cases import Case
@@ -75,7 +75,7 @@ def measured(records: Sequence[LedgerRecord]) -> list[MeasuredCase]:
     """Runs that differ in their seed alone belong together."""
     found: dict[str, list[LedgerRecord]] = {}
     for record in records:
-        fields = experiment(record.config)
+        fields = experiment_fields(record.config)
         key = json.dumps([record.scale, repr(record.case.unseeded), fields], sort_keys=True)
         found.setdefault(key, []).append(record)
     return [
