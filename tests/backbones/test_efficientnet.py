@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from liderlab.backbones import BACKBONES
 from liderlab.backbones.efficientnet import (
@@ -13,7 +12,7 @@ from liderlab.backbones.efficientnet import (
     MBConv,
     SameConv2d,
     SqueezeExcite,
-    Style,
+    Variant,
     b2,
     lite0,
 )
@@ -46,15 +45,14 @@ def test_tensorflows_padding(side: int, kernel: int, stride: int, before: int, a
 
 
 def block(drop: float) -> MBConv:
-    style = Style(nn.SiLU, 1e-5, 0.1)
-    return MBConv(8, 8, STAGES[1], 1, style, drop).double()
+    return MBConv(8, 8, STAGES[1], 1, Variant(), drop).double()
 
 
 def test_a_block_adds_its_input_where_shapes_allow() -> None:
     network = block(0.0).eval()
     x = randn(3, 8, 5, 5)
     assert torch.equal(network(x), x + network.block(x))
-    strided = MBConv(8, 8, STAGES[1], 2, Style(nn.SiLU, 1e-5, 0.1), 0.0).double().eval()
+    strided = MBConv(8, 8, STAGES[1], 2, Variant(), 0.0).double().eval()
     assert torch.equal(strided(x), strided.block(x))
 
 

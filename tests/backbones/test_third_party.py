@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from liderlab.backbones import BACKBONES
 from liderlab.backbones.network import Network
-from liderlab.backbones.third_party import Foreign, as_backbone
+from liderlab.backbones.third_party import ThirdParty, as_backbone
 from liderlab.config.merging import make_config
 from liderlab.errors import UserError
 from liderlab.registry import Entry
@@ -102,7 +102,7 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("family", ["timm", "torchvision"])
 def test_by_name_from_a_package(family: str) -> None:
     backbone = BACKBONES.load(f"{family}:their_net")(9, (3, 8, 8))
-    assert isinstance(backbone, Foreign)
+    assert isinstance(backbone, ThirdParty)
     assert backbone(torch.zeros(2, 3, 8, 8)).shape == (2, 9)
     with pytest.raises(UserError, match=f"{family} cannot make 'other_net': Unknown model"):
         BACKBONES.load(f"{family}:other_net")(9, (3, 8, 8))

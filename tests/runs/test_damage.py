@@ -271,7 +271,7 @@ def test_values_that_are_none(lider: Any, tmp_path: Path, value: str) -> None:
         ("--set training.weight_decay=1e300", "training.weight_decay: expected at most 1e38"),
         ("--method gdumb --set method.lr_max=1e300", "lr_max > 0 and ≤ 1e+38"),
         ("--method gdumb --set method.weight_decay=1e300", "weight_decay ≥ 0 and ≤ 1e+38"),
-        ("--pretrained words.txt", "it is damaged or no checkpoint"),
+        ("--pretrained words.txt", "it is damaged or not a checkpoint"),
     ],
 )
 def test_what_cannot_be_computed_with_leaves_nothing(

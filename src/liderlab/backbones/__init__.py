@@ -1,19 +1,19 @@
-"""Plain networks: one file each, listed here. Each maps images to one logit per class.
+"""Backbones: one file each, listed here. Each maps images to one logit per class.
 
-A backbone also has `features(x)`, what its last layer sees, and `taps`: for every stage, the module
-whose output is that stage's map before its last activation. Any other nn.Module will do, too: what
-lacks `taps` is wrapped (see `foreign`).
+A backbone has `features(x)`, the input of its last layer, and `taps`: for every stage, the module
+whose output is that stage's map before its last activation. An nn.Module without `taps` is wrapped
+(`third_party`).
 """
 
 from ..registry import Entry, Registry
 
 FAMILIES = ("timm", "torchvision")
 IMAGENET = "https://download.pytorch.org/models/"
-"""Where torchvision's weights are published, under names that end in their checksum."""
+"""The address of torchvision's weights, whose names end in their checksum."""
 
 
 class Backbones(Registry):
-    """Also answers to `timm:NAME` and `torchvision:NAME`, if those packages are installed."""
+    """Also knows `timm:NAME` and `torchvision:NAME`, if those packages are installed."""
 
     def entry(self, name: str) -> Entry:
         family, colon, model = name.partition(":")

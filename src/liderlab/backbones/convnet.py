@@ -8,7 +8,7 @@ from ..errors import check_numbers
 class ConvNet(nn.Module):
     """Four 3x3 convolutions with BatchNorm and ReLU, halving the map at the second and fourth.
 
-    An 8x8 image still has 2x2 positions at the end, so that every stage has a spatial structure.
+    An 8x8 image still has 2x2 positions at the end, so that every stage has positions to compare.
     """
 
     def __init__(self, classes: int, image_shape: tuple[int, int, int], *, width: int = 32) -> None:

@@ -33,18 +33,23 @@ STAGES = (
     Stage(6, 5, 2, 192, 4),
     Stage(6, 3, 1, 320, 1),
 )
-STEM = 32  # channels of B0's stem: what `width` counts in
+STEM, LITE_HEAD = 32, 1280  # channels of B0's stem, and of Lite0's head
 
 
 @dataclass(frozen=True)
 class Variant:
-    """How a network differs from B0. eps, momentum: BatchNorm's, in PyTorch's sense."""
+    """How a network differs from B0. eps, momentum: BatchNorm's, as PyTorch defines them.
+
+    lite: ReLU6 instead of SiLU, no squeeze-and-excitation, TensorFlow's padding, as in the network
+    whose published weights expect pixels (x − 127)/128, x in 0…255.
+    """
 
     wider: float = 1.0
     deeper: float = 1.0
     dropout: float = 0.2
     eps: float = 1e-5
     momentum: float = 0.1
+    lite: bool = False
 
 
 VARIANTS = {
@@ -56,11 +61,12 @@ VARIANTS = {
     "b5": Variant(1.6, 2.2, 0.4, 1e-3, 0.01),
     "b6": Variant(1.8, 2.6, 0.5, 1e-3, 0.01),
     "b7": Variant(2.0, 3.1, 0.5, 1e-3, 0.01),
+    "lite0": Variant(1.0, 1.0, 0.2, 1e-3, 0.01, lite=True),
 }
 
 
 def divisible(channels: float) -> int:
-    """The nearest multiple of 8, at least 8, and not below nine tenths of what was asked for.
+    """Round to a multiple of 8, at least 8, and not below nine tenths of the argument.
 
     >>> [divisible(channels) for channels in (3, 17.6, 35.2, 44)]
     [8, 16, 32, 48]
@@ -70,7 +76,7 @@ def divisible(channels: float) -> int:
 
 
 class SameConv2d(nn.Conv2d):
-    """A convolution padded as TensorFlow does: what does not come out even goes below and right."""
+    """A convolution with TensorFlow's SAME padding: the odd pixel goes below and right."""
 
     def forward(self, x: Tensor) -> Tensor:
         sizes = zip(x.shape[:1:-1], self.kernel_size[::-1], self.stride[::-1], strict=True)
@@ -79,31 +85,23 @@ class SameConv2d(nn.Conv2d):
         return self._conv_forward(padded, self.weight, self.bias)
 
 
-@dataclass(frozen=True)
-class Style:
-    """What the layers of one network share."""
+def layer(
+    variant: Variant, inputs: int, outputs: int, kernel: int, *, stride: int = 1, groups: int = 1
+) -> nn.Sequential:
+    """Convolution and BatchNorm, without an activation."""
+    convolution: nn.Conv2d
+    if variant.lite and kernel > 1:
+        convolution = SameConv2d(inputs, outputs, kernel, stride, groups=groups, bias=False)
+    else:
+        convolution = nn.Conv2d(
+            inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False
+        )
+    return nn.Sequential(convolution, nn.BatchNorm2d(outputs, variant.eps, variant.momentum))
 
-    activation: Callable[[], nn.Module]
-    eps: float
-    momentum: float
-    squeeze: bool = True
-    same: bool = False
 
-    def layer(
-        self, inputs: int, outputs: int, kernel: int, *, stride: int = 1, groups: int = 1
-    ) -> nn.Sequential:
-        """Convolution and BatchNorm; no activation yet."""
-        convolution: nn.Conv2d
-        if self.same and kernel > 1:
-            convolution = SameConv2d(inputs, outputs, kernel, stride, groups=groups, bias=False)
-        else:
-            convolution = nn.Conv2d(
-                inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False
-            )
-        return nn.Sequential(convolution, nn.BatchNorm2d(outputs, self.eps, self.momentum))
-
-    def active(self, *args: int, **options: int) -> nn.Sequential:
-        return self.layer(*args, **options).append(self.activation())
+def active_layer(variant: Variant, *args: int, **options: int) -> nn.Sequential:
+    """Convolution, BatchNorm and activation."""
+    return layer(variant, *args, **options).append(nn.ReLU6() if variant.lite else nn.SiLU())
 
 
 class SqueezeExcite(nn.Module):
@@ -119,21 +117,21 @@ class SqueezeExcite(nn.Module):
 
 
 class MBConv(nn.Module):
-    """x + f(x) where the shapes allow, else f(x). f: widen, convolve each channel, weigh, narrow.
+    """x + f(x) if the shapes agree, else f(x). f: expand, convolve each channel, excite, project.
 
-    There is no activation at its end: its output is a stage's map as it stands.
+    It ends without an activation: its output is the map of a stage.
     """
 
     def __init__(
-        self, inputs: int, outputs: int, stage: Stage, stride: int, style: Style, drop: float
+        self, inputs: int, outputs: int, stage: Stage, stride: int, variant: Variant, drop: float
     ) -> None:
         super().__init__()
         inner = inputs * stage.expansion
         inner = inner if stage.expansion == 1 else divisible(inner)
-        layers = [] if stage.expansion == 1 else [style.active(inputs, inner, 1)]
-        layers.append(style.active(inner, inner, stage.kernel, stride=stride, groups=inner))
-        squeeze = [SqueezeExcite(inner, max(1, inputs // 4))] if style.squeeze else []
-        self.block = nn.Sequential(*layers, *squeeze, style.layer(inner, outputs, 1))
+        layers = [] if stage.expansion == 1 else [active_layer(variant, inputs, inner, 1)]
+        layers += [active_layer(variant, inner, inner, stage.kernel, stride=stride, groups=inner)]
+        squeeze = [] if variant.lite else [SqueezeExcite(inner, max(1, inputs // 4))]
+        self.block = nn.Sequential(*layers, *squeeze, layer(variant, inner, outputs, 1))
         self.residual = stride == 1 and inputs == outputs
         self.drop = drop
 
@@ -148,7 +146,7 @@ class MBConv(nn.Module):
 
 
 class Features(nn.Sequential):
-    """The stages one after the other, then the mean over positions: (n, C, H, W) to (n, d)."""
+    """The stages in sequence, then the mean over positions: (n, C, H, W) to (n, d)."""
 
     def forward(self, x: Tensor) -> Tensor:
         for stage in self:
@@ -159,34 +157,37 @@ class Features(nn.Sequential):
 class EfficientNet(nn.Module):
     """Stem, seven stages of inverted bottlenecks, a 1x1 head.
 
-    Its taps are those of the released code: stem and head in front of their activation, and the
-    first six stages; the seventh has the resolution of the head (its name is "features.7").
+    Its taps are those of the released code: stem and head before their activation, and the first
+    six stages; the seventh ("features.7") has the resolution of the head.
     """
 
     def __init__(
         self,
         classes: int,
         channels: int,
-        widths: list[int],
-        depths: list[int],
-        style: Style,
+        variant: Variant,
+        width: int,
         dropout: float,
         stochastic_depth: float,
     ) -> None:
         super().__init__()
+        check_numbers(width=width, at_least=1, at_most=2**20, whole=True)
         check_numbers(dropout=dropout, stochastic_depth=stochastic_depth, at_least=0, below=1)
-        stem, *outputs, head = widths
-        self.features = Features(style.active(channels, stem, 3, stride=2))
+        factor = variant.wider * width / STEM
+        stem, *outputs = (divisible(factor * c) for c in (STEM, *(s.channels for s in STAGES)))
+        head = divisible(factor * LITE_HEAD) if variant.lite else 4 * outputs[-1]
+        depths = [math.ceil(variant.deeper * stage.blocks) for stage in STAGES]
+        self.features = Features(active_layer(variant, channels, stem, 3, stride=2))
         inputs, number = stem, 0
-        for stage, width, depth in zip(STAGES, outputs, depths, strict=True):
+        for stage, output, depth in zip(STAGES, outputs, depths, strict=True):
             blocks = nn.Sequential()
             for j in range(depth):
                 drop = stochastic_depth * number / sum(depths)
                 stride = stage.stride if j == 0 else 1
-                blocks.append(MBConv(inputs, width, stage, stride, style, drop))
-                inputs, number = width, number + 1
+                blocks.append(MBConv(inputs, output, stage, stride, variant, drop))
+                inputs, number = output, number + 1
             self.features.append(blocks)
-        self.features.append(style.active(inputs, head, 1))
+        self.features.append(active_layer(variant, inputs, head, 1))
         self.classifier = nn.Sequential(nn.Dropout(dropout), nn.Linear(head, classes))
         self.taps = {
             "stem": "features.0.1",
@@ -198,57 +199,23 @@ class EfficientNet(nn.Module):
         return self.classifier(self.features(x))
 
 
-def _variant(name: str) -> Callable[..., EfficientNet]:
-    chosen = VARIANTS[name]
-
+def _maker(variant: Variant) -> Callable[..., EfficientNet]:
     def make(
         classes: int,
         image_shape: tuple[int, int, int],
         *,
         width: int = STEM,
-        dropout: float = chosen.dropout,
+        dropout: float = variant.dropout,
         stochastic_depth: float = 0.2,
     ) -> EfficientNet:
-        """width: channels of B0's stem, 32 in the paper; all others keep their ratio to it.
+        """width: channels of B0's stem, 32 in the paper; all other layers keep their ratio to it.
 
-        dropout: of the features. stochastic_depth: probability with which the last block is left
-        out in training, growing linearly from the first.
+        dropout: of the features. stochastic_depth: probability of skipping the last block in
+        training, growing linearly from 0 at the first.
         """
-        factor = chosen.wider * _checked(width) / STEM
-        outputs = [divisible(factor * c) for c in (STEM, *(s.channels for s in STAGES))]
-        widths = [*outputs, 4 * outputs[-1]]
-        depths = [math.ceil(chosen.deeper * stage.blocks) for stage in STAGES]
-        style = Style(nn.SiLU, chosen.eps, chosen.momentum)
-        return EfficientNet(
-            classes, image_shape[0], widths, depths, style, dropout, stochastic_depth
-        )
+        return EfficientNet(classes, image_shape[0], variant, width, dropout, stochastic_depth)
 
     return make
 
 
-b0, b1, b2, b3, b4, b5, b6, b7 = (_variant(name) for name in VARIANTS)
-
-
-def lite0(
-    classes: int,
-    image_shape: tuple[int, int, int],
-    *,
-    width: int = STEM,
-    dropout: float = 0.2,
-    stochastic_depth: float = 0.2,
-) -> EfficientNet:
-    """EfficientNet-Lite0: B0 with ReLU6 and without squeeze-and-excitation.
-
-    Padded as TensorFlow does, so that the published weights see what they were trained on. They
-    expect pixels as (x − 127)/128 for x in 0…255.
-    """
-    factor = _checked(width) / STEM
-    outputs = [divisible(factor * c) for c in (STEM, *(s.channels for s in STAGES), 1280)]
-    depths = [stage.blocks for stage in STAGES]
-    style = Style(nn.ReLU6, 1e-3, 0.01, squeeze=False, same=True)
-    return EfficientNet(classes, image_shape[0], outputs, depths, style, dropout, stochastic_depth)
-
-
-def _checked(width: int) -> int:
-    check_numbers(width=width, at_least=1, at_most=2**20, whole=True)
-    return width
+b0, b1, b2, b3, b4, b5, b6, b7, lite0 = (_maker(variant) for variant in VARIANTS.values())

@@ -8,7 +8,7 @@ from ..errors import check_numbers
 class MLP(nn.Module):
     """Two hidden layers of `width` units with ReLU.
 
-    Its maps have no positions: regularise it with LiDER's `batch` or `jacobian` estimator.
+    Its maps have no positions: use LiDER's `batch` or `jacobian` estimator.
     """
 
     def __init__(

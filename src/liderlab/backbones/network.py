@@ -1,4 +1,4 @@
-"""What a run trains: a backbone and the method's readout on top of it."""
+"""The trained network: a backbone, and the method's readout on top of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class Network(nn.Module):
-    """readout(backbone(x)); most methods read the logits as they are."""
+    """readout(backbone(x)); the readout of most methods is the identity."""
 
     def __init__(self, backbone: nn.Module, readout: nn.Module | None = None) -> None:
         super().__init__()
@@ -21,25 +21,25 @@ class Network(nn.Module):
         return cast(Tensor, self.readout(self.backbone(x)))
 
     def features(self, x: Tensor) -> Tensor:
-        """(n, d): what the backbone's last layer sees."""
+        """(n, d): the input of the backbone's last layer."""
         return cast(Tensor, self.backbone.features(x))  # type: ignore[operator]
 
     @property
     def taps(self) -> dict[str, str]:
-        """The backbone's stages, by the path of their modules from here."""
+        """The backbone's stages, with the paths of their modules in this network."""
         taps = cast(dict[str, str], self.backbone.taps)
         return {stage: f"backbone.{path}" for stage, path in taps.items()}
 
     def frozen_copy(self) -> Network:
-        """The network as it is now: eval mode, no gradient; hooks on the copy are inert."""
+        """A copy of the network as it is now, in eval mode and without gradients."""
         return deepcopy(self).eval().requires_grad_(False)
 
 
 def in_fast_layout(network: Network) -> Network:
-    """The network in channels_last, which makes its convolutions faster (1.1x on CPUs).
+    """Convert the network to channels_last, which speeds up its convolutions (1.1x on CPUs).
 
-    Not if it has a strided 1x1 convolution of fewer than 8 channels: the backward pass of torch's
-    CPU kernel for those writes outside its memory in this layout (seen in torch 2.13).
+    A network with a strided 1x1 convolution of fewer than 8 channels is left alone: in this layout
+    the backward pass of torch's CPU kernel for it writes out of bounds (torch 2.13).
     """
     for module in network.modules():
         if (

@@ -16,14 +16,14 @@ def _convolution(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.
 
 
 def _shortcut(inputs: int, outputs: int, stride: int) -> nn.Module | None:
-    """What brings x to the shape of f(x), if anything is needed."""
+    """A projection of x to the shape of f(x), or None if they agree."""
     if stride == 1 and inputs == outputs:
         return None
     return nn.Sequential(_convolution(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs))
 
 
 class BasicBlock(nn.Module):
-    """relu(x + f(x)), f: two 3x3 convolutions. `sum` is the tap in front of that ReLU."""
+    """relu(x + f(x)), f: two 3x3 convolutions. `sum` is the tap before that ReLU."""
 
     expansion = 1
 
@@ -68,7 +68,7 @@ class ResNet(nn.Module):
     """Stem and four layers of blocks.
 
     stem: "cifar", a 3x3 convolution, keeps the size of small images; "imagenet", a 7x7 convolution
-    and a pooling, quarters that of large ones.
+    and pooling, divides the size of large ones by four.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ..backbones.pretrained import read_weights
-from ..backbones.third_party import Foreign
+from ..backbones.third_party import ThirdParty
 from ..config.diff import flat
 from ..config.identity import may_differ
 from ..config.merging import make_config
@@ -129,7 +129,7 @@ def export_weights(run: str | Path, path: Path, *, replace: bool = False) -> dic
         _, network = build_network(config, len(result["classes"]), (channels, height, width))
         network.load_state_dict(folder.state()["network"])
     backbone = network.backbone
-    body = backbone.network if isinstance(backbone, Foreign) else backbone
+    body = backbone.network if isinstance(backbone, ThirdParty) else backbone
     about = {
         "backbone": config.backbone.model_dump(mode="json"),
         "benchmark": config.benchmark.model_dump(mode="json"),
