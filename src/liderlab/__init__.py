@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# Public names by the module that holds them; imported on first use, so that `import liderlab`
-# costs nothing and the command line answers at once.
-_HOMES = {
+# The module of every public name, imported on first use: `import liderlab` is quick, and so is the
+# command line.
+_MODULES = {
     "LiDER": "liderlab.regularizers.lider",
     "Regularizer": "liderlab.regularizers.base",
     "REGULARIZERS": "liderlab.regularizers",
@@ -35,7 +35,7 @@ _HOMES = {
     "RunConfig": "liderlab.config.schema",
 }
 
-__all__ = ["__version__", "analysis", *_HOMES]
+__all__ = ["__version__", "analysis", *_MODULES]
 
 if TYPE_CHECKING:
     from liderlab.regularizers.lider import LiDER as LiDER
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name == "analysis":
         return import_module("liderlab.analysis")
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'liderlab' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

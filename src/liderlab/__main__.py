@@ -1,8 +1,9 @@
-"""What the command `lider` (or `python -m liderlab`) runs first: signals are answered from here on.
+"""The command `lider` (or `python -m liderlab`): answers signals, then runs the command line.
 
-Importing torch takes a second, and an exception raised in there by Ctrl-C can come out as anything.
-So while an import is under way a signal ends the process at once; nothing has begun that would have
-to be tidied up. At any other time it is an exception, and later the run's own (`interrupt.py`).
+Importing torch takes a second, and an exception that Ctrl-C raises during an import can surface as
+any other error. So a signal during an import ends the process at once; nothing has begun that would
+need cleaning up. At any other time it raises an exception, until a run installs its own handler
+(`runs/interruption.py`).
 """
 
 import os
@@ -14,14 +15,14 @@ WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 class Terminated(SystemExit):
-    """SIGTERM, outside a run."""
+    """Raised on SIGTERM outside a run."""
 
     def __init__(self) -> None:
         super().__init__(128 + signal.SIGTERM)
 
 
 def stop(number: int, frame: FrameType | None) -> None:
-    """The handler of both signals."""
+    """Handle SIGINT and SIGTERM."""
     if _importing(frame):
         say(WORDS[signal.Signals(number)])
         os._exit(128 + number)
@@ -29,6 +30,7 @@ def stop(number: int, frame: FrameType | None) -> None:
 
 
 def say(word: str) -> None:
+    """Print without Python's streams, which the signal may have interrupted."""
     show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # a progress bar may hide it
     os.write(2, f"{show_cursor}lider: {word}\n".encode())
 
@@ -43,7 +45,7 @@ def _importing(frame: FrameType | None) -> bool:
 
 def main() -> None:
     for number in WORDS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as whoever started us wants it
+        if signal.getsignal(number) is not signal.SIG_IGN:  # the parent process may ignore it
             signal.signal(number, stop)
     try:
         from .cli import main as command

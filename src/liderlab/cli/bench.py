@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from ..errors import UserError, unknown
+from ..errors import unknown
 from . import options as o
 from .commands import command
 from .options import Json, argument, flag, option
@@ -52,7 +52,7 @@ def bench(
     """
     from ..bench.measures import MEASURES, load, machine, measure
     from ..bench.results import describe_machine, read_results, result_table
-    from ..files import writable_folder
+    from ..files import writable_folder, write_atomically
 
     for name in (chosen := names or list(MEASURES)):
         if name not in MEASURES:
@@ -68,21 +68,12 @@ def bench(
             before = load()
             found = measure(name, quick=quick, clock=clock)
             measured[name] = {**found, "load": [before, load()]}
-            _write(out, report)
+            if out is not None:
+                text = json.dumps(report, indent=1, ensure_ascii=False)
+                write_atomically(out, f"{text}\n".encode())
     if as_json:
         print_json(report)
         return
     for name in chosen:
         new_console().print(result_table(measured[name]))
     print(describe_machine(here))
-
-
-def _write(out: Path | None, report: dict[str, Any]) -> None:
-    from ..files import write_atomically
-
-    if out is not None:
-        text = json.dumps(report, indent=1, ensure_ascii=False)
-        try:
-            write_atomically(out, f"{text}\n".encode())
-        except OSError as error:
-            raise UserError(f"cannot write {out}: {error.strerror or error}") from None

@@ -1,65 +1,50 @@
-"""What the shell offers when a value is completed. Nothing heavy is imported: Tab must be quick."""
+"""Values that the shell offers on Tab. Imports nothing heavy, because Tab must be quick."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
-
-from ..registry import Registry
 
 Offer = list[tuple[str, str]]  # values, each with a few words
 Completer = Callable[[str], Offer]
-DEPTH, MOST_FOLDERS = 4, 2_000  # how far and how long runs are looked for
+DEPTH, MOST_FOLDERS = 4, 2_000  # limits of the search for run folders
 
 
-def methods(incomplete: str) -> Offer:
-    from ..methods import METHODS
-
-    return _names(METHODS)
+def one_of(*values: str) -> Completer:
+    return lambda incomplete: [(value, "") for value in values]
 
 
-def benchmarks(incomplete: str) -> Offer:
-    from ..streams import BENCHMARKS
+def _registered(module: str, registry: str) -> Completer:
+    """The names of a registry, which is imported when they are asked for."""
 
-    return _names(BENCHMARKS)
+    def offer(incomplete: str) -> Offer:
+        entries = getattr(import_module(f"..{module}", __package__), registry)
+        return [(name, entry.summary) for name, entry in entries.items()]
 
-
-def backbones(incomplete: str) -> Offer:
-    from ..backbones import BACKBONES
-
-    return _names(BACKBONES)
+    return offer
 
 
-def regularizers(incomplete: str) -> Offer:
-    from ..regularizers import REGULARIZERS
-
-    return _names(REGULARIZERS)
-
-
-def studies(incomplete: str) -> Offer:
-    from ..paper.studies import STUDIES
-
-    return _names(STUDIES)
+methods = _registered("methods", "METHODS")
+benchmarks = _registered("streams", "BENCHMARKS")
+backbones = _registered("backbones", "BACKBONES")
+regularizers = _registered("regularizers", "REGULARIZERS")
+studies = _registered("paper.studies", "STUDIES")
+scales = _registered("config.scale", "SCALES")
 
 
 def analyses(incomplete: str) -> Offer:
-    """Studies that look into one run."""
+    """Studies that analyse one run."""
     from ..paper.studies import STUDIES
 
     return [(name, e.summary) for name, e in STUDIES.items() if e.facts.get("analysis")]
 
 
 def presets(incomplete: str) -> Offer:
-    from ..config.presets import presets as every
+    from ..config.presets import presets
 
-    return [(name, "") for name in every()]
-
-
-def scales(incomplete: str) -> Offer:
-    from ..config.scale import SCALES
-
-    return [(name, scale.summary) for name, scale in SCALES.items()]
+    return [(name, "") for name in presets()]
 
 
 def data_sets(incomplete: str) -> Offer:
@@ -69,34 +54,27 @@ def data_sets(incomplete: str) -> Offer:
 
 
 def weights(incomplete: str) -> Offer:
-    """Names under which `lider pretrain` has kept some; files are the shell's own business."""
+    """Names of weights that `lider pretrain` has kept; the shell completes files itself."""
     from ..config.weight_names import IMAGENET, SUFFIX, kept_weights
 
     kept = sorted(kept_weights("*").parent.glob(f"*{SUFFIX}"))
     return [(IMAGENET, "published weights"), *((file.stem, "kept here") for file in kept)]
 
 
-def one_of(*values: str) -> Completer:
-    def offer(incomplete: str) -> Offer:
-        return [(value, "") for value in values]
-
-    return offer
-
-
 def run_folders(incomplete: str) -> Offer:
-    """Folders of runs at and below what has been typed, but not everywhere on a large disk."""
+    """Run folders at and below the typed path, within limits of depth and number."""
     start = incomplete.rpartition("/")[0] if "/" in incomplete else "."
-    root = Path(os.path.expanduser(f"{start}/"))  # which knows no errors
+    root = Path(os.path.expanduser(f"{start}/"))  # raises no error for an unknown user
     prefix = "" if start == "." and not incomplete.startswith("./") else f"{start}/"
     found = ((f"{prefix}{folder}", _state(root / folder)) for folder in _runs_below(root))
     return sorted((name, state) for name, state in found if name.startswith(incomplete))
 
 
 def _runs_below(root: Path) -> Iterator[Path]:
-    waiting, looked_at = [Path()], 0
-    while waiting and looked_at < MOST_FOLDERS:
+    waiting, visited = [Path()], 0
+    while waiting and visited < MOST_FOLDERS:
         here = waiting.pop(0)
-        looked_at += 1
+        visited += 1
         try:
             entries = sorted(os.scandir(root / here), key=lambda entry: entry.name)
         except OSError:
@@ -113,7 +91,3 @@ def _runs_below(root: Path) -> Iterator[Path]:
 
 def _state(folder: Path) -> str:
     return "finished" if (folder / "result.json").is_file() else "unfinished"
-
-
-def _names(registry: Registry) -> Offer:
-    return [(name, entry.summary) for name, entry in registry.items()]

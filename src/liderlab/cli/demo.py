@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from .commands import command, explain_stop
 from .options import option
-from .output import new_console, report_damaged
+from .output import new_console
+from .report import write_page
 
 if TYPE_CHECKING:
     from ..config.schema import RunConfig
@@ -35,8 +36,6 @@ def demo(
     --out, over those of an earlier demo.
     """
     from ..report.accuracy_curves import draw_accuracy_curves
-    from ..report.page.html import write_report
-    from ..report.run_records import read_all
     from ..report.terminal.result_tables import method_table
     from ..report.terminal.run_progress import ProgressDisplay
     from ..runs.accuracy_figure import leave_figure
@@ -59,9 +58,7 @@ def demo(
     draw_accuracy_curves(results, out / "demo.png", title)
     print(f"{title}: mean ± std")
     new_console().print(method_table(results))
-    records, damaged = read_all(folders)
-    damaged += write_report(records, out / "report.html", title="The demo: split-digits")
-    report_damaged(damaged)
+    write_page(folders, out / "report.html", "The demo: split-digits", memory=True)
     print(f"wrote {out}/: run folders, demo.png, report.html")
 
 

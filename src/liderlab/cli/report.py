@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -47,3 +48,12 @@ def report(
     report_damaged([*damaged, *unreadable])
     size, shown = out.stat().st_size / 1e6, len(records) - len(unreadable)
     print(f"wrote {out}: {shown} run{'s' * (shown != 1)}, {size:.1f} MB")
+
+
+def write_page(folders: Sequence[Path], file: Path, title: str, memory: bool = False) -> None:
+    """Write the page about the runs of another command; name the damaged ones it leaves out."""
+    from ..report.page.html import write_report
+    from ..report.run_records import read_all
+
+    records, damaged = read_all(folders)
+    report_damaged([*damaged, *write_report(records, file, title=title, memory=memory)])

@@ -12,11 +12,11 @@ from . import completion
 from . import options as o
 from .commands import command, explain_stop, typed_command
 from .options import Json, argument, given, option
-from .output import new_console, print_json, report_damaged
+from .output import new_console, print_json
+from .report import write_page
 
 if TYPE_CHECKING:
     from ..paper.studies.study_definition import RunAll
-    from ..paper.studies.study_execution import CompletedStudy
     from ..runs.planned_run import PlannedRun
 
 
@@ -79,7 +79,8 @@ def study(
     with explain_stop():
         completed = run_study(name, request, out, runner(workers), new_console(stderr=True).print)
     write_study(completed, out / name)
-    _write_page(completed, out / name / "report.html")
+    if finished := [p.folder for p in completed.runs if p.name not in completed.failed]:
+        write_page(finished, out / name / "report.html", completed.study.title)
     if as_json:
         print_json(completed.document())
     else:
@@ -116,14 +117,3 @@ def _in_parallel(workers: int, plans: Sequence[PlannedRun]) -> dict[str, str]:
             plans, workers=workers, retry_failed=True, watch=display, go_on=typed_command()
         )
     return {o.plan.name: o.error or o.state for o in outcomes if o.state != "done"}
-
-
-def _write_page(completed: CompletedStudy, file: Path) -> None:
-    """Write the page about the study's runs, if it has any."""
-    from ..report.page.html import write_report
-    from ..report.run_records import read_all
-
-    if folders := [plan.folder for plan in completed.runs if plan.name not in completed.failed]:
-        records, damaged = read_all(folders)
-        damaged += write_report(records, file, title=completed.study.title, memory=False)
-        report_damaged(damaged)

@@ -10,7 +10,8 @@ import typer
 from . import options as o
 from .commands import command, typed_command
 from .options import Json, argument, check_folder, flag, option
-from .output import new_console, print_json, report_damaged
+from .output import new_console, print_json
+from .report import write_page
 
 
 @command(
@@ -44,8 +45,6 @@ def sweep(
     """
     from ..config.yaml_values import read_yaml
     from ..files import writable_folder
-    from ..report.page.html import write_report
-    from ..report.run_records import read_all
     from ..report.terminal.sweep_progress import SweepDisplay, sweep_table
     from ..sweeps.engine import check_engine, default_workers, make_engine, threads_each
     from ..sweeps.scheduler import run_all
@@ -88,10 +87,7 @@ def sweep(
         plan.folder for plan, row in zip(plans, rows, strict=True) if row["state"] == "done"
     ]:
         wrote.append("report.html")
-        records, damaged = read_all(done)
-        title = f"The sweep {out.name}"
-        damaged += write_report(records, out / "report.html", title=title, memory=False)
-        report_damaged(damaged)
+        write_page(done, out / "report.html", f"The sweep {out.name}")
     failed = [row for row in rows if row["state"] == "failed"]
     if as_json:
         print_json({"groups": groups, "runs": rows})
