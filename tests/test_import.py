@@ -25,7 +25,7 @@ def loaded_by(statement: str) -> set[str]:
         "import liderlab.cli",
     ],
 )
-def test_listing_what_there_is_loads_nothing_heavy(statement: str) -> None:
+def test_registries_and_the_command_line_load_nothing_heavy(statement: str) -> None:
     assert loaded_by(statement) == set()
 
 
@@ -39,6 +39,6 @@ def test_every_public_name_is_there(name: str) -> None:
     assert name in dir(liderlab)
 
 
-def test_another_name_is_not() -> None:
+def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(AttributeError, match="'liderlab' has no attribute 'lidar'"):
         liderlab.lidar  # noqa: B018

@@ -1,4 +1,4 @@
-"""The command's first moments."""
+"""Signals at the start of the command."""
 
 import signal
 import subprocess
@@ -12,7 +12,7 @@ each_signal = pytest.mark.parametrize(("number", "code", "word"), SIGNALS)
 
 
 def start(folder: Path, preparation: str) -> subprocess.CompletedProcess[str]:
-    """`lider run`, after something was arranged that makes a signal arrive just in time."""
+    """`lider run` in a process whose preparation makes a signal arrive at one moment."""
     program = (
         "import os, signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"{preparation}\nfrom liderlab.__main__ import main\n"

@@ -1,4 +1,4 @@
-"""The whole command line, taken apart, and a terminal to look at it in."""
+"""Every command by name, a parser of command lines, and a terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROOT = typer.main.get_command(app)
 
 
 def leaves(group: TyperGroup, path: str = "") -> Iterator[tuple[str, TyperCommand]]:
-    """Every command that does something, by what is typed for it: ("data list", …)."""
+    """Every command that is not a group, by its full name: ("data list", …)."""
     for name, command in group.commands.items():
         if isinstance(command, TyperGroup):
             yield from leaves(command, f"{path}{name} ")
@@ -37,7 +37,7 @@ COMMANDS = dict(leaves(ROOT))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that takes `command` is run for every one."""
+    """A test that takes `command` runs once for every command."""
     if "command" in metafunc.fixturenames:
         metafunc.parametrize("command", COMMANDS)
 
@@ -49,7 +49,7 @@ def commands() -> dict[str, TyperCommand]:
 
 @pytest.fixture
 def parse() -> Callable[[str], Any]:
-    """What the real parser makes of a command line; nothing is run."""
+    """Parse a command line with the real parser, without running it."""
 
     def parse(line: str) -> Any:
         words = shlex.split(line)
@@ -91,7 +91,7 @@ class Terminal:
             self._parts.append(part)
 
     def close(self) -> str:
-        """What was written, line ends as the program meant them."""
+        """The output, with the line ends that the program wrote."""
         if not self._closed:
             self._closed = True
             self.stream.close()
@@ -142,7 +142,7 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture(scope="session")
 def some_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with runs a and b, an image, and a sweep's file. Look, do not touch."""
+    """A folder with runs a and b, an image, and a sweep's file, which tests only read."""
     folder = tmp_path_factory.mktemp("some")
     run(make_config(SMALL, {"method": "er-ace"}), folder / "a")
     run(make_config(SMALL, {"method": "er-ace", "regularizers": {"lider": {}}}), folder / "b")

@@ -12,7 +12,7 @@ QUICK = ["bench", "--quick", "--threads", "1"]
 
 @pytest.fixture
 def measured(monkeypatch) -> list[str]:
-    """The names of what is measured."""
+    """The names of the measures that ran."""
     calls, original = [], measures.measure
 
     def measure(name: str, **options):
@@ -35,7 +35,7 @@ def test_table_and_json(lider) -> None:
     assert list(report["measures"]) == ["herding"]
 
 
-def test_what_was_measured_already_is_kept(lider, tmp_path: Path, measured) -> None:
+def test_measures_in_the_file_are_kept(lider, tmp_path: Path, measured) -> None:
     assert lider(*QUICK, "herding", "--out", "sub/x.json")[0] == 0
     first = json.loads((tmp_path / "sub/x.json").read_text())
     code, out, _ = lider(*QUICK, "herding", "curvature", "--out", "sub/x.json")
@@ -48,7 +48,7 @@ def test_what_was_measured_already_is_kept(lider, tmp_path: Path, measured) -> N
     assert measured == ["herding", "curvature", "herding"]
 
 
-def test_an_interrupted_bench_leaves_what_it_has(lider, tmp_path: Path, monkeypatch) -> None:
+def test_an_interrupted_bench_keeps_finished_measures(lider, tmp_path: Path, monkeypatch) -> None:
     original = measures.measure
 
     def measure(name: str, **options):

@@ -81,8 +81,10 @@ def test_the_scripts(program: dict[str, str], tmp_path: Path, shell: str) -> Non
     assert f"_LIDER_COMPLETE=complete_{shell}" in script
 
 
-def test_it_is_installed_for_the_shell_that_asks(program: dict[str, str], tmp_path: Path) -> None:
-    """And works there: the script's own function is asked, as Tab would."""
+def test_completion_is_installed_for_the_calling_shell(
+    program: dict[str, str], tmp_path: Path
+) -> None:
+    """The installed script completes: its function is called, as Tab would."""
     shell = shutil.which("bash")
     assert shell
     for option in ("--show-completion", "--install-completion"):
@@ -107,7 +109,7 @@ def test_it_is_installed_for_the_shell_that_asks(program: dict[str, str], tmp_pa
     assert done.stdout.split() == ["split-cifar100", "split-cub200", "split-cifar10"], done.stderr
 
 
-def test_runs_are_found_from_wherever_one_has_got_to(
+def test_run_folders_are_found_below_the_typed_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -130,7 +132,7 @@ def test_runs_are_found_from_wherever_one_has_got_to(
     assert completion.run_folders("../") == [("../x", "finished")]
 
 
-def test_weights_that_were_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_weights_are_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LIDER_DATA", str(tmp_path))
     assert [name for name, _ in completion.weights("")] == ["imagenet"]
     (tmp_path / "weights").mkdir()

@@ -1,4 +1,4 @@
-"""What README and the documentation tell to type works: all of it is parsed, much of it is run."""
+"""Commands in README and the documentation work: all are parsed, many are run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from liderlab.streams import BENCHMARKS
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
 NOT_OURS = ("make ", "pip install ", ". .venv/")  # tried elsewhere, or by installing
-ELSEWHERE = ("lider demo",)  # tests/test_cli.py
+ELSEWHERE = ("lider demo",)  # tests/cli/test_demo.py
 SHELLS = ("bash", "sh", "console")
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?<=\n\n)(?:    .*\n|\n(?=    ))+")
@@ -55,15 +55,15 @@ def test_every_command_is_valid(page: Path, parse: Callable[[str], Any]) -> None
                 parse(line)
 
 
-def test_lines_that_go_on_and_lines_after_them_are_read(tmp_path: Path) -> None:
+def test_continued_lines_and_the_lines_after_them_are_read(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     indented = "    lider show \\\n        runs/x    # why\n\n    lider list\n"
     page.write_text(f"Do:\n\n{indented}\n```sh\nlider runs\n```\n")
     assert sorted(typed(page)) == ["lider list", "lider runs", "lider show runs/x"]
 
 
-def test_nothing_is_overlooked() -> None:
-    """Whatever stands in a shell's block of README is known: to be run here, or tried elsewhere."""
+def test_every_shell_line_of_readme_is_known() -> None:
+    """Every line of a shell block in README is run here, or known to be tested elsewhere."""
     text = (ROOT / "README.md").read_text()
     lines = [line.strip() for block in blocks(text, "") for line in block.splitlines()]
     known = ("lider ", *NOT_OURS)
@@ -112,7 +112,7 @@ torch.manual_seed(0)
 model = BACKBONES.load("resnet18")(4, (3, 16, 16), width=8)
 first_task_loader = [(torch.rand(8, 3, 16, 16), torch.arange(8) % 4)]
 memory_x, memory_y = torch.rand(6, 3, 16, 16), torch.arange(6) % 4
-"""  # what a reader brings along
+"""  # the reader's own code
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/methods/lider.md"])

@@ -1,4 +1,4 @@
-"""Every command explains itself, and what it says is true."""
+"""Every command explains itself, truthfully."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Lider = Callable[..., tuple[int, str, str]]
 Commands = dict[str, Any]
 
 
-def test_it_says_what_it_does_reads_and_writes(commands: Commands, command: str) -> None:
+def test_help_says_what_a_command_does_reads_and_writes(commands: Commands, command: str) -> None:
     text = commands[command].help
     assert text
     summary, _, rest = text.partition("\n\n")
@@ -33,14 +33,14 @@ def test_every_option_and_argument_is_explained(commands: Commands, command: str
     assert not missing
 
 
-def test_its_examples_are_valid(commands: Commands, command: str, parse: Any) -> None:
+def test_examples_are_valid(commands: Commands, command: str, parse: Any) -> None:
     examples = (commands[command].epilog or "").splitlines()
     assert any(line.startswith(f"lider {command}") for line in examples)
     for line in examples:
         parse(line)
 
 
-def test_an_example_that_is_not_valid_would_be_noticed(parse: Any) -> None:
+def test_invalid_examples_fail_the_test(parse: Any) -> None:
     for line in ("lider show", "lider run --bufer 3", "lider verify-resume --methd er"):
         with pytest.raises(Exception, match=r"(?i)missing|no such option"):
             parse(line)
@@ -63,7 +63,7 @@ def test_help_of_groups_fits_80_columns(lider: Lider, group: str) -> None:
     fits_80_columns(lider, group)
 
 
-def test_help_uses_the_room_that_there_is(lider: Lider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_uses_the_width_of_the_terminal(lider: Lider, monkeypatch: pytest.MonkeyPatch) -> None:
     heights = []
     for columns in ("60", "80", "100"):
         monkeypatch.setenv("COLUMNS", columns)
@@ -81,7 +81,7 @@ def test_help_is_bold_in_a_terminal_unless_no_color(in_terminal: Any) -> None:
         assert "\nExamples:\n  lider show runs/x\n" in plain
 
 
-def test_exit_codes_are_told_once(lider: Lider, commands: Commands) -> None:
+def test_exit_codes_and_all_commands_are_in_the_main_help(lider: Lider, commands: Commands) -> None:
     out = lider("--help")[1]
     assert re.findall(r"^  (\d+) ", out.partition("Exit codes:")[2], re.MULTILINE) == [
         *("0", "1", "2", "130")
@@ -104,7 +104,7 @@ DEFAULTS = {
 }
 
 
-def test_the_defaults_that_are_told_are_the_real_ones(commands: Commands) -> None:
+def test_the_defaults_in_help_are_the_real_ones(commands: Commands) -> None:
     told = {p.name: p.show_default for p in commands["run"].params}
     tree = make_config().model_dump(mode="json")
     for option, field in DEFAULTS.items():
@@ -122,5 +122,5 @@ def test_options_of_run_are_in_groups(commands: Commands) -> None:
     assert not [p.name for p in commands["run"].params if not p.rich_help_panel]
 
 
-def test_bench_names_all_that_it_measures() -> None:
+def test_bench_names_all_measures() -> None:
     assert list(bench.NAMES) == list(MEASURES)

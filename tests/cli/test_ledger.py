@@ -11,7 +11,7 @@ CELL = "single-epoch/cifar100-online/500/er-ace+lider/faa"
 
 
 def edit(file: Path, **metrics: float) -> None:
-    """Let the record claim something else."""
+    """Change metrics of a record."""
     tree = json.loads(file.read_text())
     tree["class_incremental"] |= metrics
     file.write_text(json.dumps(tree))
@@ -64,7 +64,7 @@ def test_measure_collect_show_check(lider, tmp_path: Path) -> None:
     assert not json.loads(out)["agrees"]
 
 
-def test_what_comes_with_the_package(lider) -> None:
+def test_the_ledger_of_the_package(lider) -> None:
     code, out, err = lider("ledger")
     assert code == 0, err
     assert max(map(len, out.splitlines())) <= 80
@@ -119,7 +119,7 @@ def test_a_stopped_check_says_what_is_kept(lider, monkeypatch, more, says: str) 
     assert says in err.splitlines()[-1]
 
 
-def test_an_installed_package_has_no_committed_places(
+def test_an_installed_package_needs_out(
     lider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("liderlab.paper.ledger.ledger_paths.PACKAGE", tmp_path / "a/b/c/d/ledger")

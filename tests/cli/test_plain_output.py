@@ -1,4 +1,4 @@
-"""JSON for programs, plain text for those who want no colours."""
+"""--json prints JSON; NO_COLOR prints plain text."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ ELSEWHERE = {
     "search",
     "study",
     "ledger check",
-}  # where they have been conducted: in their own tests
-"""What a command prints that lists something; without an entry here it must be in the next."""
+}  # in their own tests, because they train
+"""Commands with --json, tested here or elsewhere; the others are in NOT_LISTING."""
 
 NOT_LISTING = {
     "run",  # lider show --json
@@ -59,7 +59,7 @@ NOT_LISTING = {
 
 
 def test_every_command_that_lists_something_takes_json(commands: dict[str, Any]) -> None:
-    """A new command belongs into one of the two, and into the first it goes with --json."""
+    """A new command joins LISTING, with --json, or NOT_LISTING."""
     with_json = {name for name, c in commands.items() if any("--json" in p.opts for p in c.params)}
     assert with_json == set(commands) - NOT_LISTING
     assert with_json - ELSEWHERE == {name for name in commands if name in LISTING}
@@ -109,7 +109,7 @@ def test_a_run_without_colours_is_lines(in_terminal: Any) -> None:
     assert "\x1b" not in shown
 
 
-def test_what_an_encoding_lacks_is_escaped_and_json_stays_json(
+def test_json_stays_valid_in_an_encoding_that_lacks_characters(
     lider: Lider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = lider("list", "studies", "--json")[1]

@@ -71,14 +71,14 @@ def test_analyze_any_run(lider, tmp_path: Path) -> None:
     )
 
 
-def test_a_run_without_memory_has_none_to_guess(lider) -> None:
+def test_the_guessing_game_needs_a_memory(lider) -> None:
     assert lider(*SMALL, "--method", "finetune", "--out", "x")[0] == 0
     code, _, err = lider("analyze", "guessing-game", "x")
     assert code == 2
     assert "finetune has no memory" in err
 
 
-def test_runs_side_by_side_and_a_report(lider, in_terminal, tmp_path: Path) -> None:
+def test_parallel_runs_and_a_report(lider, in_terminal, tmp_path: Path) -> None:
     options = ["study", "decision-surface", "--scale", "smoke", "--out", "s"]
     code, out, err = lider(*options, "--workers", "2")
     assert code == 0, err

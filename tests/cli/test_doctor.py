@@ -1,4 +1,4 @@
-"""The commands around the lab, as a user types them."""
+"""`lider doctor`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from liderlab.runs import doctor
 
 def test_doctor_finds_nothing_wrong_here(lider, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("LIDER_DATA", str(tmp_path))
-    monkeypatch.setattr(doctor, "ROOM", 0)  # a full disk is not what is tested here
+    monkeypatch.setattr(doctor, "ROOM", 0)  # the disk may be full
     code, out, _ = lider("doctor")
     assert code == 0, out
     assert "self-test: a run" in out
@@ -44,7 +44,7 @@ def test_a_failing_self_test_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> No
     assert (finding.state, finding.found) == ("problem", "no kernel")
 
 
-def test_a_self_test_that_is_stopped_is_no_problem_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_self_test_is_not_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: object) -> None:
         raise Stopped(2, "somewhere")
 
@@ -52,34 +52,3 @@ def test_a_self_test_that_is_stopped_is_no_problem_found(monkeypatch: pytest.Mon
     with pytest.raises(Stopped, match="the self-test did not end") as found:
         doctor._self_test()
     assert found.value.exit_code == 130
-
-
-def test_export(lider, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    options = ["--benchmark", "synthetic", "--method", "finetune", "--epochs", "1"]
-    assert lider("run", *options, "--out", str(run))[0] == 0
-    code, out, _ = lider("export", str(run))
-    assert code == 0
-    assert (run / "network.pt2").is_file()
-    assert "uint8 pixels" in out
-    code, _, err = lider("export", str(run), "--format", "tflite")
-    assert code == 2
-    assert "'tflite' is not one of 'torch-export', 'onnx'" in err
-    code, _, err = lider("export", str(run), "--out", str(tmp_path / "no" / "net.pt2"))
-    assert code == 2
-    assert err.startswith(f"lider: cannot write to {tmp_path}/no/net.pt2: No such file")
-
-
-def test_import_mammoth(lider) -> None:
-    code, out, err = lider(
-        *("import-mammoth", "--model", "er", "--dataset", "seq-cifar10", "--lr", "0.1", "--x", "1")
-    )
-    assert code == 0
-    assert out == (
-        "lider run --benchmark split-cifar10 --backbone resnet18 --epochs 50 --batch-size 32 "
-        "--method er --lr 0.1\n"
-    )
-    assert err == "note: --x has no counterpart here and is left out\n"
-    code, _, err = lider("import-mammoth", "--model", "l2p", "--dataset", "seq-cifar10")
-    assert code == 2
-    assert err.startswith("lider: unknown model 'l2p'")
