@@ -8,8 +8,8 @@ from importlib.machinery import ModuleSpec
 import pytest
 
 from liderlab.distributed import placement
-from liderlab.distributed.launch import Quiet, begin_together, settle_device
-from liderlab.distributed.placement import Place, find_place, started_with
+from liderlab.distributed.launch import SilentExit, begin_together, choose_device
+from liderlab.distributed.placement import Placement, find_placement, torchrun_size
 from liderlab.distributed.team import Team
 from liderlab.errors import UserError
 
@@ -40,32 +40,32 @@ def put(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]) -> None:
 
 
 def test_nobody() -> None:
-    assert find_place(3) == Place(0, 3, 0, 3)
-    assert not find_place(3).outside
-    assert started_with() is None
+    assert find_placement(3) == Placement(0, 3, 0, 3)
+    assert not find_placement(3).external
+    assert torchrun_size() is None
 
 
 def test_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
     put(monkeypatch, TORCHRUN)
-    assert started_with() == 8
-    assert find_place(8) == Place(5, 8, 1, 4, "torchrun")
-    assert find_place(1) == Place()  # a run of its own
+    assert torchrun_size() == 8
+    assert find_placement(8) == Placement(5, 8, 1, 4, "torchrun")
+    assert find_placement(1) == Placement()  # a run of its own
     with pytest.raises(UserError, match="torchrun has started 8 processes"):
-        find_place(2)
+        find_placement(2)
 
 
 def test_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
     put(monkeypatch, SLURM)
-    assert started_with() is None  # tasks may be runs that have nothing to do with each other
-    assert find_place(8) == Place(5, 8, 1, 4, "slurm")
+    assert torchrun_size() is None  # tasks may be runs that have nothing to do with each other
+    assert find_placement(8) == Placement(5, 8, 1, 4, "slurm")
     monkeypatch.setenv("SLURM_STEP_NUM_NODES", "3")
     with pytest.raises(UserError, match="8 tasks on 3 nodes"):
-        find_place(8)
+        find_placement(8)
 
 
 def test_a_job_of_one_task_starts_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     put(monkeypatch, SLURM | {"SLURM_STEP_NUM_TASKS": "1"})
-    assert find_place(2) == Place(0, 2, 0, 2)
+    assert find_placement(2) == Placement(0, 2, 0, 2)
 
 
 def test_without_fabric_there_is_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,24 +73,24 @@ def test_without_fabric_there_is_a_command(monkeypatch: pytest.MonkeyPatch) -> N
         return None
 
     monkeypatch.setattr(placement, "find_spec", nowhere)
-    assert find_place(1) == Place()
+    assert find_placement(1) == Placement()
     with pytest.raises(UserError, match=r"pip install 'liderlab\[parallel\]'"):
-        find_place(2)
+        find_placement(2)
 
 
 @pytest.mark.parametrize("device", ["cuda:1", "mps"])
 def test_every_rank_has_its_own_device(device: str) -> None:
     with pytest.raises(UserError, match="--device cuda or --device cpu"):
-        settle_device(device, Place(0, 2, 0, 2))
+        choose_device(device, Placement(0, 2, 0, 2))
 
 
 def test_too_few_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     for device in ("cuda", "auto"):
         with pytest.raises(UserError, match="2 devices were asked for, and this process sees 1"):
-            settle_device(device, Place(0, 2, 0, 2))
+            choose_device(device, Placement(0, 2, 0, 2))
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
-    assert settle_device("auto", Place(0, 2, 0, 2)) == "cpu"
+    assert choose_device("auto", Placement(0, 2, 0, 2)) == "cpu"
 
 
 class Told(Team):
@@ -98,7 +98,7 @@ class Told(Team):
 
     words: list[tuple[str | None, str]]
 
-    def tell(self, word: object) -> list[object]:
+    def gather_objects(self, word: object) -> list[object]:
         return [word if rank == self.rank else w for rank, w in enumerate(self.words)]
 
 
@@ -118,7 +118,7 @@ def test_all_begin_or_none() -> None:
     begins(told(1, fine, fine))()
     with pytest.raises(UserError, match="rank 1 cannot begin: no data"):
         begins(told(0, fine, broken))()
-    with pytest.raises(Quiet):
+    with pytest.raises(SilentExit):
         begins(told(2, fine, broken, fine))()
     with pytest.raises(ZeroDivisionError):  # rank 0's own error is raised as it is
         begins(told(0, fine, fine), ZeroDivisionError("x"))()

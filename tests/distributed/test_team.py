@@ -33,10 +33,10 @@ def test_a_team_of_one_hands_back_what_it_is_given() -> None:
     assert team.join(rows) is rows
     assert team.gather({"x": rows}, 3)["x"] is rows
     assert team.agree(4, 0) == [4, 0]
-    assert team.tell("word") == ["word"]
+    assert team.gather_objects("word") == ["word"]
     value = torch.tensor(2.0)
     team.total(value)
-    team.lead(value)
+    team.broadcast(value)
     team.check_same("anything", 5)
     assert value == 2
     assert team.leads

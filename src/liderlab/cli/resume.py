@@ -54,7 +54,7 @@ def resume(
     files as lider run. A finished run is only shown.
     """
     from ..config.merging import make_config
-    from ..distributed.placement import started_with
+    from ..distributed.placement import torchrun_size
     from ..runs.folder import RunFolder
 
     config = RunFolder.open(run).config()
@@ -62,7 +62,7 @@ def resume(
         on_nonfinite=on_nonfinite,
         checkpoint_every=checkpoint_every,
         tracker=[] if tracker == ["none"] else tracker or None,
-        devices=started_with() if devices is None else devices,
+        devices=torchrun_size() if devices is None else devices,
         strategy=strategy,
     )
     if changes:

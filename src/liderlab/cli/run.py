@@ -79,7 +79,7 @@ def run(
     """
     from ..config.merging import make_config
     from ..config.yaml_values import read_yaml
-    from ..distributed.placement import started_with
+    from ..distributed.placement import torchrun_size
 
     if force and resume:
         raise UserError("--force starts again and --resume goes on: give one of them")
@@ -104,7 +104,7 @@ def run(
             precision=precision,
             compile="inductor" if compile_ else None,
             evaluate=evaluate,
-            devices=started_with() if devices is None else devices,
+            devices=torchrun_size() if devices is None else devices,
             strategy=strategy,
             threads=threads,
             deterministic=deterministic,
@@ -148,13 +148,13 @@ def train(config: RunConfig, out: Path, existing: Existing | None) -> bool:
     existing: None asks the user about an unfinished run in the folder. Returns whether this process
     leads the run; where several share it, the others print and write nothing.
     """
-    from ..distributed.placement import find_place
+    from ..distributed.placement import find_placement
     from ..report.terminal.result_tables import metric_table, remarks, run_time
     from ..report.terminal.run_progress import ProgressDisplay
     from ..runs.accuracy_figure import leave_figure
     from ..runs.execute import run as execute
 
-    leads = find_place(config.devices).leads
+    leads = find_placement(config.devices).leads
     existing = existing or (_ask_about(out) if leads else "refuse")
     if not leads:
         execute(config, out, existing=existing)

@@ -1,4 +1,4 @@
-"""BatchNorm's statistics: held still, kept the same on all ranks, or taken over all of them."""
+"""BatchNorm's statistics: frozen, averaged over the ranks, or computed over all ranks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SharedBatchNorm(_BatchNorm):
     """
 
     counts = True
-    """Whether this rank's rows count; blank ones do not."""
+    """Whether this rank's rows count; the blank rows of an idle rank do not."""
 
     def __init__(self, like: _BatchNorm, team: Team) -> None:
         super().__init__(
@@ -35,7 +35,7 @@ class SharedBatchNorm(_BatchNorm):
         self.train(like.training)
 
     def _check_input_dim(self, input: Tensor) -> None:
-        """Any number of dimensions will do."""
+        """Accept any number of dimensions."""
 
     def forward(self, input: Tensor) -> Tensor:
         if not self.training:
@@ -56,8 +56,8 @@ class SharedBatchNorm(_BatchNorm):
         square, mean = torch.var_mean(x, over, correction=0)
         own = x.new_full((1,), x.numel() // x.shape[1] if self.counts else 0)
         message = torch.cat([own, mean, square])[None]
-        everybody = self.team.join(message, [1] * self.team.size)
-        rows, means, squares = everybody.split([1, len(mean), len(mean)], 1)
+        messages = self.team.join(message, [1] * self.team.size)
+        rows, means, squares = messages.split([1, len(mean), len(mean)], 1)
         share = rows / rows.sum()
         mean = (share * means).sum(0)
         variance = (share * (squares + (means - mean).square())).sum(0)
@@ -68,14 +68,14 @@ class SharedBatchNorm(_BatchNorm):
         assert self.running_var is not None
         assert self.num_batches_tracked is not None
         self.num_batches_tracked.add_(1)
-        how_far = 1 / self.num_batches_tracked if self.momentum is None else self.momentum
+        momentum = 1 / self.num_batches_tracked if self.momentum is None else self.momentum
         unbiased = variance * (rows / (rows - 1))
-        self.running_mean.lerp_(mean.to(self.running_mean.dtype), how_far)
-        self.running_var.lerp_(unbiased.to(self.running_var.dtype), how_far)
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
+        self.running_var.lerp_(unbiased.to(self.running_var.dtype), momentum)
 
 
 def share_batch_norm(network: nn.Module, team: Team) -> None:
-    """Let every BatchNorm of a network, which nobody has hooked into yet, work over all ranks."""
+    """Replace every BatchNorm of a network by one over all ranks; before any hook is attached."""
     for parent in list(network.modules()):
         for name, child in parent.named_children():
             if isinstance(child, _BatchNorm):
@@ -96,40 +96,44 @@ def _moving(network: nn.Module) -> list[_BatchNorm]:
 
 
 @contextmanager
-def frozen_statistics(network: nn.Module) -> Iterator[None]:
-    """BatchNorm normalises as it would, but its running statistics do not move."""
-    moving = _moving(network)
-    for module in moving:
+def _not_tracking(modules: list[_BatchNorm]) -> Iterator[None]:
+    for module in modules:
         module.track_running_stats = False
     try:
         yield
     finally:
-        for module in moving:
+        for module in modules:
             module.track_running_stats = True
 
 
 @contextmanager
+def frozen_statistics(network: nn.Module) -> Iterator[None]:
+    """Normalise as in training, without moving the running statistics."""
+    with _not_tracking(_moving(network)):
+        yield
+
+
+@contextmanager
 def idle(network: nn.Module) -> Iterator[None]:
-    """What passes counts for nothing: only the number of passes goes up, as on the other ranks."""
+    """Let passes through the network change nothing but the number of batches, which stays the same
+    on all ranks."""
     shared = [module for module in network.modules() if isinstance(module, SharedBatchNorm)]
     own = [module for module in _moving(network) if not isinstance(module, SharedBatchNorm)]
     for norm in shared:
         norm.counts = False
-    for module in own:
-        module.track_running_stats = False
     try:
-        yield
+        with _not_tracking(own):
+            yield
     finally:
         for norm in shared:
             norm.counts = True
         for module in own:
-            module.track_running_stats = True
             assert module.num_batches_tracked is not None
             module.num_batches_tracked.add_(1)
 
 
 def average_statistics(network: nn.Module, team: Team, weight: float) -> None:
-    """Running statistics that every rank has moved by its own rows, made the same on all.
+    """Average the running statistics, which every rank has moved by its own rows, over the ranks.
 
     weight: this rank's share of the rows.
     """

@@ -1,12 +1,12 @@
-"""The ranks of a run: started, connected, watched, and ended together.
+"""The ranks of a run: start, connect, watch and end them.
 
-Rank 0 is the process that was asked for the run. It starts the others (`Helpers`) once everything
-has been checked, unless torchrun or Slurm has started all of them. Fabric finds out about devices,
-backend (gloo between CPUs, nccl between GPUs) and who meets where.
+Rank 0 is the process of the command. It starts the others (`rank_processes`) once the input has
+been checked, unless torchrun or Slurm has started all ranks. Fabric finds devices, backend (gloo
+between CPUs, nccl between GPUs) and meeting point.
 
-There is no DDP wrapper around the network. It would leave out LiDER's targets, does not know of
-`autograd.grad` (GMED), wants one forward pass per backward pass, and multiplies the batch; the
-learner adds the gradients up instead, weighted by rows.
+The network has no DDP wrapper: DDP would leave out LiDER's targets, does not support
+`autograd.grad` (GMED), needs one forward pass per backward pass, and multiplies the batch. The
+learner sums the gradients instead, weighted by rows.
 """
 
 from __future__ import annotations
@@ -18,71 +18,70 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from types import TracebackType
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from ..errors import RunFailed, Stopped, UserError
-from .placement import Place
+from .placement import Placement
 from .team import Team
 
 TIMEOUT = timedelta(minutes=30)  # for a rank that neither answers nor ends
-GRACE = 10.0  # seconds in which a helper ends by itself
+GRACE = 10.0  # seconds for a process to end by itself
 HOST = "127.0.0.1"
 
 
-class Quiet(SystemExit):
-    """This rank ends without a word: rank 0 has said why."""
+class SilentExit(SystemExit):
+    """End this rank without a message: rank 0 prints the reason."""
 
 
 class AlreadyFinished(Exception):
-    """There is nothing left to do in this folder."""
+    """The folder holds a finished run."""
 
     def __init__(self) -> None:
         super().__init__("the run has finished")
 
 
-def settle_device(device: str, place: Place) -> str:
-    """The kind of device that the ranks compute on: a GPU for each, refused if there are too few.
+def choose_device(device: str, placement: Placement) -> str:
+    """ "cuda", with a GPU for every rank, or "cpu"; refuses too few GPUs.
 
-    >>> settle_device("cpu", Place(size=2, local_size=2))
+    >>> choose_device("cpu", Placement(size=2, local_size=2))
     'cpu'
     """
-    if place.size == 1 or device == "cpu":
+    if placement.size == 1 or device == "cpu":
         return "cpu"
     if device not in ("cuda", "auto"):
         raise UserError(
-            f"a run on {place.size} devices is on --device cuda or --device cpu, not {device}"
+            f"a run on {placement.size} devices is on --device cuda or --device cpu, not {device}"
         )
     found = torch.cuda.device_count()
     if device == "auto" and not found:
         return "cpu"
-    if found < place.local_size:
+    if found < placement.local_size:
         raise UserError(
-            f"{place.local_size} devices were asked for, and this process sees {found} GPUs: "
+            f"{placement.local_size} devices were asked for, and this process sees {found} GPUs: "
             "--devices with their number, or --device cpu"
         )
-    torch.cuda.set_device(place.local_rank)
+    torch.cuda.set_device(placement.local_rank)
     return "cuda"
 
 
 def open_store(port: int | None = None) -> Any:
-    """What the ranks of one machine meet in: opened by rank 0, at a port that the system chooses,
-    and found there by the others."""
+    """The store in which the ranks of one machine meet. Rank 0 opens it, at a port that the system
+    chooses; the others pass that port."""
     return dist.TCPStore(  # type: ignore[attr-defined]
         HOST, port or 0, None, port is None, TIMEOUT, wait_for_workers=False
     )
 
 
-def connect(team: Team, place: Place, kind: str, store: Any = None) -> None:
-    """Meet the other ranks: in the store, or where torchrun or Slurm say.
+def connect(team: Team, placement: Placement, kind: str, store: Any = None) -> None:
+    """Connect to the other ranks, in the store or as torchrun or Slurm say.
 
-    kind: of their devices, "cpu" or "cuda".
+    kind: "cpu" or "cuda".
     """
     from lightning_fabric.fabric import Fabric
     from lightning_fabric.plugins.environments.lightning import LightningEnvironment
@@ -90,42 +89,42 @@ def connect(team: Team, place: Place, kind: str, store: Any = None) -> None:
     from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
     from lightning_fabric.strategies.ddp import DDPStrategy
 
-    class Here(LightningEnvironment):
-        """Processes that are there already, on this machine."""
+    class Local(LightningEnvironment):
+        """Processes that rank 0 has started on this machine."""
 
         creates_processes_externally = True
 
         def local_rank(self) -> int:
-            return place.local_rank
+            return placement.local_rank
 
     for name in ("lightning_fabric", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    known = {"torchrun": TorchElasticEnvironment, "slurm": SLURMEnvironment, "here": Here}
-    if store is not None:  # the system has chosen its port: none can be taken in the meantime
+    known = {"torchrun": TorchElasticEnvironment, "slurm": SLURMEnvironment, "here": Local}
+    if store is not None:  # no other process can take its port
         backend = "nccl" if kind == "cuda" else "gloo"
         own = dist.PrefixStore("run", store)  # type: ignore[attr-defined]
         dist.init_process_group(
-            backend, store=own, rank=place.rank, world_size=place.size, timeout=TIMEOUT
+            backend, store=own, rank=placement.rank, world_size=placement.size, timeout=TIMEOUT
         )
     try:
         fabric = Fabric(
             accelerator=kind,
-            devices=place.local_size,
-            num_nodes=place.size // place.local_size,
-            strategy=DDPStrategy(cluster_environment=known[place.launcher](), timeout=TIMEOUT),
+            devices=placement.local_size,
+            num_nodes=placement.size // placement.local_size,
+            strategy=DDPStrategy(cluster_environment=known[placement.launcher](), timeout=TIMEOUT),
         )
-        with _unchanged():
+        with _process_settings_kept():
             fabric.launch()
-    except (RuntimeError, ValueError) as error:  # a launcher's settings that do not fit together
+    except (RuntimeError, ValueError) as error:
         raise UserError(f"the processes cannot meet: {str(error).splitlines()[0]}") from None
     if dist.get_backend() != "gloo":
         team.control = dist.new_group(backend="gloo", timeout=TIMEOUT)
 
 
 @contextmanager
-def _unchanged() -> Iterator[None]:
-    """Fabric sets the number of threads, which is the run's own business, and variables that would
-    reach whatever this process starts later."""
+def _process_settings_kept() -> Iterator[None]:
+    """Undo Fabric's changes to the number of threads and to environment variables, which processes
+    that are started later would inherit."""
     before, threads = dict(os.environ), torch.get_num_threads()
     try:
         yield
@@ -137,31 +136,31 @@ def _unchanged() -> Iterator[None]:
 
 
 @contextmanager
-def connected(team: Team, place: Place, kind: str) -> Iterator[None]:
-    """Ranks that somebody else has started are together as long as this lasts."""
-    if place.outside:
-        connect(team, place, kind)
+def connected(team: Team, placement: Placement, kind: str) -> Iterator[None]:
+    """Connect ranks that torchrun or Slurm has started, for the duration of the block."""
+    if placement.external:
+        connect(team, placement, kind)
     try:
         yield
     finally:
-        if place.outside and dist.is_initialized():
+        if placement.external and dist.is_initialized():
             dist.destroy_process_group()
 
 
-def begin_together(team: Team, error: Exception | None, what: str = "") -> None:
-    """All ranks begin, or none: rank 0 raises whatever keeps any of them from it.
+def begin_together(team: Team, error: Exception | None, identity: str = "") -> None:
+    """Let all ranks begin, or none: rank 0 raises the error of any of them.
 
-    what: must be the same for all, or they are not here for the same run.
+    identity: of the run; must be the same on all ranks.
     """
-    words = team.tell((None if error is None else str(error), what))
+    answers = team.gather_objects((None if error is None else str(error), identity))
     if team.leads and error is not None:
         raise error
-    wrong = {rank: text for rank, (text, _) in enumerate(words) if text is not None}
-    if not wrong and len({what for _, what in words}) == 1:
+    errors = {rank: text for rank, (text, _) in enumerate(answers) if text is not None}
+    if not errors and len({identity for _, identity in answers}) == 1:
         return
     if not team.leads:
-        raise Quiet(0 if wrong.get(0) == str(AlreadyFinished()) else 2)
-    for rank, text in wrong.items():
+        raise SilentExit(0 if errors.get(0) == str(AlreadyFinished()) else 2)
+    for rank, text in errors.items():
         raise UserError(
             f"rank {rank} cannot begin: {text} (a method or benchmark that a script defines is "
             "known to all ranks if torchrun starts the script)"
@@ -172,88 +171,79 @@ def begin_together(team: Team, error: Exception | None, what: str = "") -> None:
     )
 
 
-class Helpers:
-    """The other ranks, started by this process; a context that ends when they have ended.
+@contextmanager
+def rank_processes(size: int, module: str, job: Mapping[str, Any]) -> Iterator[RankProcesses]:
+    """Start the processes of ranks 1 … size − 1, and wait for their end; kill them after an error.
 
-    module: each of them runs it, with its rank as argument, and reads the job from standard input.
+    module: what each process runs, with its rank as argument and `job` on standard input.
     """
+    store, processes = open_store(), list[subprocess.Popen[bytes]]()
+    message = json.dumps({**job, "size": size, "port": store.port, "parent": os.getpid()}).encode()
+    try:
+        for rank in range(1, size):
+            command = [sys.executable, "-m", module, str(rank)]
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+            processes.append(process)
+            assert process.stdin is not None
+            with suppress(OSError):  # it has ended already: `ended_rank` says so
+                process.stdin.write(message)
+                process.stdin.close()
+        yield RankProcesses(processes, store)
+    except Stopped:
+        raise
+    except BaseException:
+        for process in processes:
+            process.kill()
+        raise
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        deadline = time.monotonic() + GRACE
+        for process in processes:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
-    def __init__(self, place: Place, module: str, job: Mapping[str, Any]) -> None:
-        self._store, self._module = open_store(), module
-        job = {**job, "size": place.size, "port": self._store.port, "parent": os.getpid()}
-        self._job = json.dumps(job).encode()
-        self._processes: list[subprocess.Popen[bytes]] = []
-        self._size = place.size
 
-    def __enter__(self) -> Helpers:
-        try:
-            for rank in range(1, self._size):
-                command = [sys.executable, "-m", self._module, str(rank)]
-                process = subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
-                )
-                self._processes.append(process)
-                assert process.stdin is not None
-                with suppress(OSError):  # it has ended already: `gone` will say so
-                    process.stdin.write(self._job)
-                    process.stdin.close()
-        except BaseException as error:
-            self.__exit__(type(error), error, None)
-            raise
-        return self
+class RankProcesses:
+    """The processes of the other ranks. store: in which they say that they are ready."""
 
-    def meet(self, team: Team, place: Place, kind: str) -> None:
-        """Wait until all of them stand ready, and connect."""
-        missing = set(range(1, self._size))
+    def __init__(self, processes: Sequence[subprocess.Popen[bytes]], store: Any) -> None:
+        self._processes, self._store = processes, store
+
+    def meet(self, team: Team, placement: Placement, kind: str) -> None:
+        """Wait until all of them are ready, and connect."""
+        missing = set(range(1, len(self._processes) + 1))
         while missing:
-            if gone := self.gone():
-                raise RunFailed(f"{gone} before the run began")
-            missing -= {rank for rank in missing if self._store.check([ready(rank)])}
+            if ended := self.ended_rank():
+                raise RunFailed(f"{ended} before the run began")
+            missing -= {rank for rank in missing if self._store.check([ready_key(rank)])}
             time.sleep(0.02)
-        connect(team, place, kind, self._store)
+        connect(team, placement, kind, self._store)
 
-    def lost_rank(self) -> str | None:
-        """As `gone`; waits a moment, as a process closes its connections before it ends."""
-        for _ in range(20):
-            if gone := self.gone():
-                return gone
-            time.sleep(0.1)
-        return None
-
-    def gone(self) -> str | None:
-        """Which rank has ended, and how."""
+    def ended_rank(self) -> str | None:
+        """Which rank has failed, and how."""
         for rank, process in enumerate(self._processes, 1):
             if code := process.poll():
                 how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
                 return f"rank {rank} has ended ({how})"
         return None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """They end by themselves when the run does; nothing they do is of use after an error."""
-        if kind is not None and not issubclass(kind, Stopped):
-            for process in self._processes:
-                process.kill()
-        if dist.is_initialized():
-            dist.destroy_process_group()
-        deadline = time.monotonic() + GRACE
-        for process in self._processes:
-            try:
-                process.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        self._processes = []
+    def lost_rank(self) -> str | None:
+        """As `ended_rank`; waits a moment, as a process closes its connections before it ends."""
+        deadline = time.monotonic() + 2
+        while (ended := self.ended_rank()) is None and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return ended
 
 
-def ready(rank: int) -> str:
+def ready_key(rank: int) -> str:
+    """The key that a rank sets in the store when it is ready to connect."""
     return f"rank {rank} stands ready"
 
 
-def described(team: Team, strategy: str) -> dict[str, Any]:
-    """What result.json says about the ranks."""
+def describe_ranks(team: Team, strategy: str) -> dict[str, Any]:
+    """The entry `parallel` of result.json."""
     return {"devices": team.size, "strategy": strategy, "backend": dist.get_backend()}

@@ -1,4 +1,4 @@
-"""Where a process stands among the ranks of a run. No torch needed."""
+"""The position of this process among the ranks of a run. Needs no torch."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ..errors import UserError
 
 
 @dataclass(frozen=True)
-class Place:
-    """One process of `size`. local: among those of its machine.
+class Placement:
+    """Rank of a process and number of ranks, in the run and on its machine (local).
 
-    launcher: who starts the processes. "here": this one started the others, or was started by them.
+    launcher: what started the processes. "here": rank 0 itself.
     """
 
     rank: int = 0
@@ -28,29 +28,29 @@ class Place:
         return self.rank == 0
 
     @property
-    def outside(self) -> bool:
-        """Whether somebody else has started all processes."""
+    def external(self) -> bool:
+        """Whether torchrun or Slurm has started all processes."""
         return self.launcher != "here"
 
 
-def torchrun() -> Place | None:
-    """The place that torchrun has given this process."""
+def torchrun() -> Placement | None:
+    """The placement by torchrun, if it started this process."""
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         return None
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     local_rank, local_size = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
-    return Place(rank, size, local_rank, local_size, "torchrun")
+    return Placement(rank, size, local_rank, local_size, "torchrun")
 
 
-def started_with() -> int | None:
-    """How many processes torchrun has started for one run; None without it. Slurm may as well have
-    started runs that have nothing to do with each other: there, --devices says it."""
-    place = torchrun()
-    return None if place is None else place.size
+def torchrun_size() -> int | None:
+    """The number of processes that torchrun has started for one run; None without torchrun. Slurm
+    may also start independent runs, hence there --devices says it."""
+    placement = torchrun()
+    return None if placement is None else placement.size
 
 
-def slurm() -> Place | None:
-    """The place that srun has given this process, if it has started several."""
+def slurm() -> Placement | None:
+    """The placement by srun, if it started several processes."""
     size = int(os.environ.get("SLURM_STEP_NUM_TASKS", "1"))
     if size == 1:
         return None
@@ -58,30 +58,30 @@ def slurm() -> Place | None:
     if size % nodes:
         raise UserError(f"{size} tasks on {nodes} nodes: give every node as many, by srun -n")
     rank, local_rank = int(os.environ["SLURM_PROCID"]), int(os.environ["SLURM_LOCALID"])
-    return Place(rank, size, local_rank, size // nodes, "slurm")
+    return Placement(rank, size, local_rank, size // nodes, "slurm")
 
 
 def local_ranks(devices: int) -> int:
-    """How many ranks of a run on so many devices are on this machine."""
-    return find_place(devices).local_size
+    """How many of the ranks are on this machine."""
+    return find_placement(devices).local_size
 
 
-def find_place(devices: int) -> Place:
-    """Where this process stands in a run on so many devices; refused if that cannot be.
+def find_placement(devices: int) -> Placement:
+    """The placement of this process in a run on `devices` devices.
 
-    >>> find_place(1)
-    Place(rank=0, size=1, local_rank=0, local_size=1, launcher='here')
+    >>> find_placement(1)
+    Placement(rank=0, size=1, local_rank=0, local_size=1, launcher='here')
     """
     if devices == 1:
-        return Place()
+        return Placement()
     if find_spec("lightning_fabric") is None:
         raise UserError(
             f"--devices {devices} needs lightning-fabric: pip install 'liderlab[parallel]'"
         )
-    place = torchrun() or slurm() or Place(0, devices, 0, devices)
-    if place.size != devices:
+    placement = torchrun() or slurm() or Placement(0, devices, 0, devices)
+    if placement.size != devices:
         raise UserError(
-            f"{place.launcher} has started {place.size} processes, but the run is on {devices} "
-            f"devices: --devices {place.size}"
+            f"{placement.launcher} has started {placement.size} processes, but the run is on "
+            f"{devices} devices: --devices {placement.size}"
         )
-    return place
+    return placement

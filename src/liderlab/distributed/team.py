@@ -1,7 +1,7 @@
-"""The processes that share a run, one device each.
+"""The processes (ranks) that share a run, one device each.
 
-Every rank draws the same rows with the same generators and keeps its part of them (`share`). What
-must not depend on a rank's own part goes through one of the messages below, which all ranks send
+Every rank draws the same rows with the same generators and keeps its part of them (`share`). Values
+that must not depend on a rank's own part go through one of the messages below, which all ranks send
 and receive in the same order:
 
 =========== ================================ ======================================================
@@ -9,9 +9,9 @@ message     on                               for
 =========== ================================ ======================================================
 `total`     tensors of the device            gradients, loss terms, counts: their sum, bit for bit
                                              the same everywhere
-`gather`    rows of a batch, as bytes        what is written into the memory
+`gather`    rows of a batch, as bytes        rows that are written into the memory
 `join`      features, with their gradient    LiDER's batch form, synchronised BatchNorm
-`lead`      tensors of the device            rank 0's values for everybody
+`broadcast` tensors of the device            rank 0's values on all ranks
 `agree`     numbers of the host              stop, save, go on: the largest of them
 =========== ================================ ======================================================
 """
@@ -33,7 +33,7 @@ class RankLost(RuntimeError):
 
 
 class OutOfStep(RuntimeError):
-    """The ranks do not do, or do not have, the same any more."""
+    """The ranks differ in their state or in their next message."""
 
 
 class Team:
@@ -51,18 +51,17 @@ class Team:
         self.control: dist.ProcessGroup | None = None
 
     def __deepcopy__(self, memo: Any) -> Team:
-        return self  # there is one of it, whatever is copied
+        return self  # copies of a network share the team
 
     @property
     def leads(self) -> bool:
-        """Whether this rank writes, and speaks for all."""
+        """Whether this is rank 0, which writes the run's folder and reports errors."""
         return self.rank == 0
 
     def share(self, rows: int, rank: int | None = None) -> slice:
-        """A rank's part of so many rows: one after the other, of nearly equal size.
+        """A rank's part of so many rows: consecutive, of nearly equal size.
 
-        At least two where there are any, as BatchNorm cannot normalise a single row; the last ranks
-        have none then.
+        At least two rows, as BatchNorm cannot normalise a single one; the last ranks may get none.
 
         >>> [Team(rank, 3).share(5) for rank in range(3)]
         [slice(0, 2, None), slice(2, 5, None), slice(5, 5, None)]
@@ -74,29 +73,29 @@ class Team:
         return slice(rows * rank // working, rows * (rank + 1) // working)
 
     def total(self, *tensors: Tensor) -> None:
-        """Each becomes its sum over the ranks, in place; one message per type."""
+        """Replace each tensor by its sum over the ranks; one message per dtype."""
         if self.size == 1:
             return
         for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
             alike = [tensor for tensor in tensors if tensor.dtype == dtype]
             flat = torch.cat([tensor.flatten() for tensor in alike])
-            with _talking():
+            with _messages():
                 dist.all_reduce(flat)
             parts = flat.split([tensor.numel() for tensor in alike])
             for tensor, part in zip(alike, parts, strict=True):
                 tensor.copy_(part.view_as(tensor))
 
-    def lead(self, *tensors: Tensor) -> None:
-        """Each becomes rank 0's, in place."""
+    def broadcast(self, *tensors: Tensor) -> None:
+        """Replace each tensor by rank 0's."""
         if self.size > 1:
             for tensor in tensors:
                 whole = tensor.contiguous()
-                with _talking():
+                with _messages():
                     dist.broadcast(whole, 0)
                 tensor.copy_(whole)
 
     def gather(self, rows: Mapping[str, Tensor], total: int) -> dict[str, Tensor]:
-        """The rows of all ranks in their order, to the bit; these are the `share` of `total`."""
+        """The rows of all ranks, in order, to the bit. rows: this rank's `share` of `total`."""
         if self.size == 1:
             return dict(rows)
         packed = torch.cat([_as_bytes(column) for column in rows.values()], 1)
@@ -110,8 +109,8 @@ class Team:
         }
 
     def join(self, rows: Tensor, counts: Sequence[int] | None = None) -> Tensor:
-        """The rows (n, …) of all ranks with gradient: each rank's loss counts for the rows of every
-        other. counts: how many each rank has; None: they tell each other."""
+        """The rows (n, …) of all ranks, with gradient: that of a row is the sum over the losses of
+        all ranks. counts: rows per rank; None: the ranks exchange them first."""
         if self.size == 1:
             return rows
         if counts is None:
@@ -122,21 +121,21 @@ class Team:
         return joined
 
     def _collect(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
-        """Rows one rank after the other; all send as many as the one that has most."""
+        """The rows of all ranks in their order; each sends max(counts) rows, padded with zeros."""
         most = max(counts)
         sent = rows.new_zeros(most, *rows.shape[1:])
         sent[: len(rows)] = rows
         received = [torch.empty_like(sent) for _ in counts]
-        with _talking():
+        with _messages():
             dist.all_gather(received, sent)
         return torch.cat([part[:count] for part, count in zip(received, counts, strict=True)])
 
     def agree(self, *numbers: int) -> list[int]:
-        """The largest of each number over the ranks; between the hosts, no device waits."""
+        """The largest of each number over the ranks, exchanged between the hosts."""
         if self.size == 1:
             return list(numbers)
         message = torch.tensor(numbers, dtype=torch.int64)
-        with _talking():
+        with _messages():
             dist.all_reduce(message, dist.ReduceOp.MAX, group=self.control)
         return message.tolist()
 
@@ -146,18 +145,18 @@ class Team:
         if largest != -smallest:
             raise OutOfStep(f"{what} is not the same on all ranks")
 
-    def tell(self, word: Any) -> list[Any]:
-        """Everybody's word, in the order of the ranks."""
+    def gather_objects(self, item: Any) -> list[Any]:
+        """The objects of all ranks, in their order."""
         if self.size == 1:
-            return [word]
-        words: list[Any] = [None] * self.size
-        with _talking():
-            dist.all_gather_object(words, word, group=self.control)
-        return words
+            return [item]
+        items: list[Any] = [None] * self.size
+        with _messages():
+            dist.all_gather_object(items, item, group=self.control)
+        return items
 
 
 class _Join(torch.autograd.Function):
-    """Rows of all ranks; backwards, the sum of what all ranks ask of mine."""
+    """Forward: the rows of all ranks. Backward: this rank's gradient, summed over the ranks."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, team: Team, counts: Sequence[int]) -> Tensor:
@@ -183,8 +182,8 @@ def _as_bytes(column: Tensor) -> Tensor:
 
 
 @contextmanager
-def _talking() -> Iterator[None]:
-    """A message that does not get through: somebody is not there any more."""
+def _messages() -> Iterator[None]:
+    """Turn the failure of a message into RankLost."""
     try:
         yield
     except RuntimeError as error:

@@ -15,13 +15,14 @@ from ..config.identity import identity
 from ..config.schema import RunConfig
 from ..distributed.launch import (
     AlreadyFinished,
-    Helpers,
-    Quiet,
+    RankProcesses,
+    SilentExit,
     begin_together,
+    choose_device,
     connected,
-    settle_device,
+    rank_processes,
 )
-from ..distributed.placement import Place, find_place
+from ..distributed.placement import find_placement
 from ..distributed.team import OutOfStep, RankLost, Team
 from ..errors import RunFailed, Stopped, UserError
 from ..training.learner import NotFinite
@@ -36,6 +37,7 @@ from .recorder import Listener, Recorder, SilentRecorder
 from .trackers import Trackers, check_installed
 
 Existing = Literal["refuse", "replace", "resume"]
+RANK_PROCESS = "liderlab.runs.rank_process"  # the module that the other ranks run
 
 
 def run(
@@ -55,15 +57,15 @@ def run(
     With `config.devices` above 1 this process is one of as many ranks, started by torchrun, by
     Slurm or by rank 0 itself. Rank 0 alone writes, calls the listener and reports errors.
     """
-    folder, place = RunFolder(out), find_place(config.devices)
-    team, device = Team(place.rank, place.size), settle_device(config.device, place)
-    with connected(team, place, device), ExitStack() as held:
+    folder, placement = RunFolder(out), find_placement(config.devices)
+    team, device = Team(placement.rank, placement.size), choose_device(config.device, placement)
+    with connected(team, placement, device), ExitStack() as held:
         if not team.leads:
             return take_part(config, folder, team)
         try:
             work, state, trackers = _begin(config, folder, existing, team, held)
         except Exception as error:
-            if place.outside:  # the other ranks are waiting to begin
+            if placement.external:  # the other ranks are waiting to begin
                 with suppress(type(error)):
                     begin_together(team, error)
             if isinstance(error, AlreadyFinished):
@@ -72,14 +74,15 @@ def run(
         if on_start:
             on_start(work)
         with _removed_if_refused(folder), deterministic(bool(work.config.deterministic)):
-            helpers = None
-            if team.size > 1 and not place.outside:
-                helpers = held.enter_context(_helpers(place, work, folder))
-                helpers.meet(team, place, device)
+            others = None
+            if team.size > 1 and not placement.external:
+                job = {"config": work.config.model_dump(mode="json"), "out": str(folder.path)}
+                others = held.enter_context(rank_processes(team.size, RANK_PROCESS, job))
+                others.meet(team, placement, device)
             begin_together(team, None, _identity(work, folder))
             _restore(work, folder, state)
             recorder = Recorder(work, state, folder, trackers, listener)
-            with _failures_explained(folder, team, helpers):
+            with _failures_explained(folder, team, others):
                 return _train(work, recorder, folder)
 
 
@@ -159,11 +162,6 @@ def take_part(
             return _train(work, SilentRecorder(work, state), folder)
 
 
-def _helpers(place: Place, work: Run, folder: RunFolder) -> Helpers:
-    job = {"config": work.config.model_dump(mode="json"), "out": str(folder.path)}
-    return Helpers(place, "liderlab.runs.rank_process", job)
-
-
 def _identity(work: Run, folder: RunFolder) -> str:
     """What all ranks must have in common, as text."""
     config = identity(work.config, "processes")
@@ -201,7 +199,7 @@ def _train(work: Run, recorder: SilentRecorder, folder: RunFolder) -> dict[str, 
 
 @contextmanager
 def _failures_explained(
-    folder: RunFolder, team: Team, helpers: Helpers | None = None
+    folder: RunFolder, team: Team, others: RankProcesses | None = None
 ) -> Iterator[None]:
     """Turn an error of training into one sentence that says whether there is a checkpoint."""
     resume = shlex.join(["lider", "resume", str(folder.path)])
@@ -215,7 +213,7 @@ def _failures_explained(
         yield
     except (Stopped, NotFinite, OutOfStep) as error:  # all ranks raise it, rank 0 reports it
         if not team.leads:
-            raise Quiet(error.exit_code if isinstance(error, Stopped) else 1) from None
+            raise SilentExit(error.exit_code if isinstance(error, Stopped) else 1) from None
         if isinstance(error, Stopped):
             raise
         if isinstance(error, OutOfStep):
@@ -227,7 +225,7 @@ def _failures_explained(
     except RankLost:
         if not team.leads:
             raise
-        lost = helpers.lost_rank() if helpers else None
+        lost = others.lost_rank() if others else None
         raise failed(lost or "another rank has ended, or does not answer") from None
     except OSError as error:
         raise failed(f"cannot write: {error.strerror or error}") from None

@@ -1,4 +1,4 @@
-"""A process for one more rank of a run, started by rank 0 (`distributed.launch.Helpers`).
+"""A process for one more rank of a run, started by rank 0 (`distributed.launch.rank_processes`).
 
 Rank 0 sends it the job. It writes no file, and prints an error only if rank 0 cannot.
 """
@@ -29,13 +29,13 @@ def main() -> None:
     job = json.load(sys.stdin)
     threading.Thread(target=_watch_parent, args=(job, rank), daemon=True).start()
 
-    from ..distributed.launch import Quiet
+    from ..distributed.launch import SilentExit
     from ..distributed.team import RankLost
     from ..errors import RunFailed, UserError
 
     try:
         _take_part(job, rank)
-    except Quiet as ending:
+    except SilentExit as ending:
         os._exit(int(str(ending.code)))
     except RankLost:
         deadline = time.monotonic() + PATIENCE
@@ -50,20 +50,20 @@ def main() -> None:
 def _take_part(job: dict[str, Any], rank: int) -> None:
     """Build the run, meet the other ranks at rank 0's port, and train with them."""
     from ..config.merging import make_config
-    from ..distributed.launch import connect, open_store, ready, settle_device
-    from ..distributed.placement import Place
+    from ..distributed.launch import choose_device, connect, open_store, ready_key
+    from ..distributed.placement import Placement
     from ..distributed.team import Team
     from .execute import take_part
     from .folder import RunFolder
 
     config, size = make_config(job["config"]), job["size"]
-    place, team = Place(rank, size, rank, size), Team(rank, size)
-    device = settle_device(config.device, place)
+    placement, team = Placement(rank, size, rank, size), Team(rank, size)
+    device = choose_device(config.device, placement)
 
     def meet() -> None:
         store = open_store(job["port"])
-        store.set(ready(rank), "")
-        connect(team, place, device, store)
+        store.set(ready_key(rank), "")
+        connect(team, placement, device, store)
 
     take_part(config, RunFolder(Path(job["out"])), team, meet)
 

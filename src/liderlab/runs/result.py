@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..distributed.launch import described
+from ..distributed.launch import describe_ranks
 from ..training.loop import Event, TaskDone
 from .build import Run
 from .provenance import versions
@@ -58,7 +58,7 @@ def resolved(work: Run) -> dict[str, Any]:
 def result_of(work: Run, seconds: float, cpu: float | None) -> dict[str, Any]:
     """The content of result.json."""
     stream, loop = work.stream, work.loop
-    parallel = {} if loop.team.size == 1 else described(loop.team, work.config.strategy)
+    parallel = {} if loop.team.size == 1 else describe_ranks(loop.team, work.config.strategy)
     return {
         **loop.evaluation.summary(),
         "config": work.config.model_dump(mode="json"),

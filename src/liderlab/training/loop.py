@@ -190,7 +190,7 @@ class Loop:
             for regularizer in self.regularizers:
                 regularizer.start(step)
             deferred.run()
-            self.team.lead(*(p.data for r in self.regularizers for p in r.parameters()))
+            self.team.broadcast(*(p.data for r in self.regularizers for p in r.parameters()))
         optimizer = self._optimizer_state()
         self._learner.start(fit.recipe)
         if begun:
