@@ -150,7 +150,9 @@ def test_the_cells_give_the_gains_of_one_epoch(method: str) -> None:
     )
     gains = []
     for setting, buffer in ONLINE:
-        pair = [numbers.find("single-epoch", setting, buffer, method, a) for a in ("lider", "")]
+        pair = [
+            numbers.find_cell("single-epoch", setting, buffer, method, a) for a in ("lider", "")
+        ]
         assert pair[0]
         assert pair[1]
         gains.append(pair[0].value - pair[1].value)
@@ -159,7 +161,7 @@ def test_the_cells_give_the_gains_of_one_epoch(method: str) -> None:
 
 def test_cells_that_repeat_another_table_agree_or_say_why_not() -> None:
     for cell in numbers.cells():
-        first = numbers.find(
+        first = numbers.find_cell(
             cell.metric, cell.setting, cell.buffer, cell.method, cell.addition, cell.metric
         )
         if first and not cell.poison and first.value != cell.value:
@@ -172,7 +174,7 @@ def test_every_cell_has_a_preset_to_run_it() -> None:
 
 
 def test_a_cell_says_what_it_is_about() -> None:
-    cell = numbers.find("target-faa", "cub200", 400, "der++", "lider-stream")
+    cell = numbers.find_cell("target-faa", "cub200", 400, "der++", "lider-stream")
     assert cell
     assert (cell.benchmark, cell.pretraining, cell.lider) == ("split-cub200", "ImageNet", True)
-    assert numbers.find("faa", "cub200", 999, "der++") is None
+    assert numbers.find_cell("faa", "cub200", 999, "der++") is None

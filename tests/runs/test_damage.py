@@ -11,7 +11,7 @@ from PIL import Image
 
 from liderlab.config.merging import make_config
 from liderlab.errors import UserError
-from liderlab.paper.ledger.record_collection import _weights
+from liderlab.paper.ledger.record_collection import network_hash
 from liderlab.runs.checkpoints import read_state
 from liderlab.runs.execute import run
 from liderlab.runs.folder import RunFolder
@@ -88,7 +88,7 @@ def test_a_finished_run_has_its_last_network_or_none(
     with pytest.raises(UserError, match="last checkpoint"):
         export_weights(folder.path, tmp_path / "w.pt")
     with pytest.raises(UserError, match="last checkpoint"):
-        _weights(folder)
+        network_hash(folder)
     answer = lider("run", "--benchmark", "synthetic", "--pretrained", "x", "--out", "y")
     assert answer[0] == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["i.png", "x"]

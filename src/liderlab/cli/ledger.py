@@ -175,13 +175,13 @@ def measure(
 
 def _analyze(items: Sequence[CampaignRun], out: Path, done: Sequence[PlannedRun]) -> None:
     """Analyse the first pair of runs, once."""
-    from ..paper.ledger.campaign import ANALYSES, followed
+    from ..paper.ledger.campaign import ANALYSES, is_analysed
     from ..paper.studies.single_run_analysis import analyze_run
     from ..report.study_files import write_findings
 
     for item in items:
         plan = item.plan(out)
-        if not followed(item.case) or plan not in done:
+        if not is_analysed(item.case) or plan not in done:
             continue
         for name in ANALYSES:
             folder = plan.folder / "analysis" / name
@@ -287,9 +287,9 @@ def _tell(cell: str, outcome: CheckOutcome, as_json: bool) -> None:
             "agrees": outcome.agrees,
             "committed": committed.class_incremental.model_dump(),
             "now": now.class_incremental.model_dump(),
-            "apart": outcome.apart,
+            "apart": outcome.differences,
             "allowed": outcome.allowed,
-            "other_versions": outcome.other,
+            "other_versions": outcome.other_versions,
         }
         print_json(tree)
         return
@@ -300,10 +300,10 @@ def _tell(cell: str, outcome: CheckOutcome, as_json: bool) -> None:
                 f"{metric.upper()}: committed {a:.4f}, now {b:.4f}, difference {b - a:+.4f} "
                 f"(allowed: {outcome.allowed[metric]:.4f})"
             )
-    for name, (before, here) in outcome.other.items():
+    for name, (before, here) in outcome.other_versions.items():
         print(f"{name}: committed {before}, here {here}")
-    if not outcome.apart:
+    if not outcome.differences:
         exact = " and weights" if committed.network and now.network else ""
         print(f"equal: FAA, FF, accuracy matrix{exact}")
     else:
-        print(f"not equal: {', '.join(outcome.apart)}")
+        print(f"not equal: {', '.join(outcome.differences)}")

@@ -8,7 +8,14 @@ import pytest
 from liderlab.config.merging import make_config
 from liderlab.config.yaml_values import parse_assignment
 from liderlab.errors import UserError
-from liderlab.paper.ledger.campaign import GROUPS, SEEDS, CampaignRun, by_name, campaign, followed
+from liderlab.paper.ledger.campaign import (
+    GROUPS,
+    SEEDS,
+    CampaignRun,
+    by_name,
+    campaign,
+    is_analysed,
+)
 from liderlab.paper.ledger.repeat_command import repeat_command
 from liderlab.paper.studies import find_study
 from liderlab.paper.studies.case_runs import plan_runs
@@ -42,7 +49,7 @@ def test_the_campaign_asks_what_the_issue_asks() -> None:
     assert [(i.case.setting, i.scale) for i in online] == [("cifar100-online", "paper")] * 3
     stronger = {(i.case.alpha, i.case.beta) for i in campaign(["stronger"])}
     assert stronger == {(12.5 * 0.1, 12.5 * 0.3)}
-    assert sum(followed(item.case) for item in campaign()) == 2  # what the analyses look at
+    assert sum(is_analysed(item.case) for item in campaign()) == 2  # what the analyses look at
 
 
 def test_only_the_penalty_differs_in_the_controlled_column() -> None:

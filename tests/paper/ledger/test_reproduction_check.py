@@ -27,9 +27,9 @@ def test_run_again_it_is_equal_to_the_bit(measured: Path, tmp_path: Path) -> Non
         "single-epoch/cifar100-online/500/er-ace+lider/ff", assemble(records), records
     )
     now = repeat_run(one, tmp_path / "again")
-    verdict = compare(one, now, [one])
-    assert (verdict.other, verdict.apart) == ({}, {})
-    assert verdict.agrees
+    outcome = compare(one, now, [one])
+    assert (outcome.other_versions, outcome.differences) == ({}, {})
+    assert outcome.agrees
     assert now.network == one.network is not None
     changed = one.model_copy(update={"network": "00"})
     assert not compare(changed, now, [changed]).agrees
@@ -46,11 +46,11 @@ def elsewhere(record):
 
 def test_with_the_same_versions_nothing_may_differ(record) -> None:
     one = record(CASE, 20.0)
-    verdict = compare(one, changed(one, faa=20.01), [one])
-    assert verdict.apart == {"faa": pytest.approx(0.01)}
-    assert not verdict.agrees
+    outcome = compare(one, changed(one, faa=20.01), [one])
+    assert outcome.differences == {"faa": pytest.approx(0.01)}
+    assert not outcome.agrees
     matrix = one.model_copy(update={"matrix": [[90.0, None], [15.0, 25.5]]})
-    assert compare(one, matrix, [one]).apart == {"accuracy matrix": 0.5}
+    assert compare(one, matrix, [one]).differences == {"accuracy matrix": 0.5}
     assert not compare(one, matrix, [one]).agrees
     assert compare(one, changed(one, faa=20.01), [one], tolerance=0.1).agrees
 
@@ -63,7 +63,7 @@ def test_with_others_the_seeds_say_how_much(record) -> None:
     near, far = (elsewhere(changed(runs[0], faa=value)) for value in (29.9, 30.0))
     assert compare(runs[0], near, runs).agrees
     assert not compare(runs[0], far, runs).agrees
-    assert compare(runs[0], near, runs).other == {"torch": ("2.13", "3.0")}
+    assert compare(runs[0], near, runs).other_versions == {"torch": ("2.13", "3.0")}
     weights = elsewhere(runs[0]).model_copy(update={"network": "00"})
     assert compare(runs[0], weights, runs).agrees  # other machines round otherwise
 

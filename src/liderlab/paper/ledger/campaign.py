@@ -1,7 +1,7 @@
-"""Which runs the ledger measures, in which order. No torch needed.
+"""The runs that the ledger measures, and their order. No torch needed.
 
-All configurations with seed 0 come first, then seed 1, and so on: wherever it is interrupted, what
-is there is a complete table of fewer seeds.
+All configurations with seed 0 come first, then seed 1, and so on: an interrupted campaign leaves a
+complete table of fewer seeds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ METHODS = ("er-ace", "der++", "x-der-rpc", "icarl", "gdumb")
 BOUNDS = ("finetune", "joint")
 SETTINGS = (SETTING, "cifar100-online")
 ANALYSES = ("guessing-game", "decision-surface", "lipschitz-vs-buffer")
-"""What is looked at in the first pair of runs: ER-ACE alone and with LiDER."""
+"""Analyses of the first pair of runs: ER-ACE alone and with LiDER."""
 GROUPS = {
     "methods": "five methods alone and with LiDER, finetune, joint; same lr (controlled)",
     "ablations": "ER-ACE + LiDER: fixed targets, batch estimator, on the stream",
@@ -30,13 +30,13 @@ GROUPS = {
 SEEDS = {"methods": 3, "ablations": 3, "single-epoch": 1, "stronger": 3}
 SCALES = {"methods": "cpu", "ablations": "cpu", "single-epoch": "paper", "stronger": "cpu"}
 STRONGER = 12.5
-"""The paper's 50 epochs over the 4 of scale cpu: what the penalty's gradient adds up to over a task
-is as large as in the paper's number of steps, at the same learning rate."""
+"""The paper's 50 epochs over the 4 of scale cpu: at the same learning rate, the penalty's gradient
+sums to as much over a task as in the paper's number of steps."""
 
 
 @dataclass(frozen=True)
 class CampaignRun:
-    """One run of the campaign: the case, and the scale that it is run at."""
+    """One run of the campaign: a case at a scale."""
 
     group: str
     case: Case
@@ -44,12 +44,12 @@ class CampaignRun:
 
     @property
     def name(self) -> str:
-        """The run's name, as `lider study` would call it."""
+        """The run's name, the same as in `lider study`."""
         return run_name(config_of(self.case, self.request, SETTINGS))
 
     @property
     def request(self) -> Request:
-        """One thread: the sums of several are added up in another order."""
+        """One thread, since several would add floating-point numbers in another order."""
         return Request(self.scale, threads=1)
 
     def plan(self, out: Path) -> PlannedRun:
@@ -59,7 +59,7 @@ class CampaignRun:
 def campaign(
     groups: Sequence[str] = tuple(GROUPS), seeds: int | None = None, scale: str | None = None
 ) -> list[CampaignRun]:
-    """The runs in their order. seeds, scale: None as each group has them.
+    """The runs in their order. seeds, scale: None takes each group's own.
 
     >>> [item.case.label for item in campaign(["single-epoch"])]
     ['ER-ACE', 'ER-ACE + LiDER', 'ER-ACE + LiDER (controlled)']
@@ -71,7 +71,7 @@ def campaign(
             raise unknown("group", group, GROUPS)
     most = max((seeds or SEEDS[group] for group in groups), default=0)
     return [
-        CampaignRun(group, _kept(replace(case, seed=seed)), scale or SCALES[group])
+        CampaignRun(group, _with_networks(replace(case, seed=seed)), scale or SCALES[group])
         for seed in range(most)
         for group in GROUPS
         if group in groups and seed < (seeds or SEEDS[group])
@@ -102,26 +102,26 @@ def cases_of(group: str) -> Iterator[Case]:
 
 
 def controlled(case: Case) -> Case:
-    """In the controlled column, if its row differs from the tuned one at all."""
+    """The case in the controlled column, if its row differs from the tuned one."""
     other = replace(case, column="controlled")
     return other if preset_of(other).name.endswith("-controlled") else case
 
 
-def _kept(case: Case) -> Case:
-    """The first pair keeps its networks, for those who follow its decision surface."""
-    return replace(case, keep_tasks=followed(case))
+def _with_networks(case: Case) -> Case:
+    """The analysed pair keeps the network of every task, for its decision surface."""
+    return replace(case, keep_tasks=is_analysed(case))
 
 
-def followed(case: Case) -> bool:
-    """Whether it is one of the pair that the analyses look at."""
+def is_analysed(case: Case) -> bool:
+    """Whether the case is one of the pair that is analysed."""
     pair = (case.setting, case.method) == (SETTING, "er-ace") and case == case.as_usual
     return pair and case.addition in ("", "lider") and case.seed == 0
 
 
-def by_name(items: Iterable[CampaignRun]) -> dict[str, CampaignRun]:
-    """The runs that an item may be, by name: whether it kept its networks makes no difference."""
+def by_name(runs: Iterable[CampaignRun]) -> dict[str, CampaignRun]:
+    """The runs by name; each under two names, with and without its kept networks."""
     found: dict[str, CampaignRun] = {}
-    for item in items:
+    for run in runs:
         for kept in (False, True):
-            found.setdefault(replace(item, case=replace(item.case, keep_tasks=kept)).name, item)
+            found.setdefault(replace(run, case=replace(run.case, keep_tasks=kept)).name, run)
     return found

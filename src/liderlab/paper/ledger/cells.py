@@ -1,8 +1,8 @@
 """The ledger's cells by name, and the case of each. No torch needed.
 
 `faa/cifar100/500/er-ace+lider`: table, setting, buffer (none for joint and finetune), method and
-what is added to it. Poisoning has `/p0.1` behind that, and tables that print both metrics `/faa` or
-`/ff`. Cells of our own stand in the table `ours`.
+addition. Poisoning appends `/p0.1`, and tables that print both metrics append `/faa` or `/ff`. Our
+own cells are in the table `ours`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ BOTH_METRICS = (OURS, "single-epoch")  # tables that print FAA and FF
 
 
 def cell_name(table: str, case: Case, metric: str, poison: float | None = None) -> str:
-    """
+    """The name of a cell.
+
     >>> cell_name("faa", Case("cifar100", 500, "er-ace", "lider"), "faa")
     'faa/cifar100/500/er-ace+lider'
     >>> cell_name("ours", Case("cifar100", 500, "er-ace", "lider", "controlled"), "ff")
@@ -35,14 +36,14 @@ def cell_name(table: str, case: Case, metric: str, poison: float | None = None) 
     return "/".join(part for part in parts if part)
 
 
-def name_of(cell: numbers.Cell) -> str:
+def name_of(cell: numbers.PaperCell) -> str:
     return cell_name(cell.table, case_of(cell), cell.metric, cell.poison)
 
 
-def case_of(cell: numbers.Cell) -> Case:
+def case_of(cell: numbers.PaperCell) -> Case:
     """The run behind a printed number, with the values that the paper prints for it.
 
-    >>> case_of(numbers.find("faa", "cifar100", 500, "er-ace", "lider")).label
+    >>> case_of(numbers.find_cell("faa", "cifar100", 500, "er-ace", "lider")).label
     'ER-ACE + LiDER'
     """
     addition = cast(Addition, cell.addition)
@@ -50,7 +51,7 @@ def case_of(cell: numbers.Cell) -> Case:
 
 
 def cases_of_the_paper() -> list[Case]:
-    """Every run that some cell needs, once, and the controlled one where that is another."""
+    """Every run that a cell of the paper needs, once, and its controlled form if that differs."""
     found: dict[Case, None] = {}
     for cell in numbers.cells():
         case = case_of(cell)
@@ -59,7 +60,7 @@ def cases_of_the_paper() -> list[Case]:
 
 
 def unknown_cell(name: str, names: Iterable[str]) -> UserError:
-    """One sentence, with what may have been meant: there are too many to list them."""
+    """The error for a wrong name, with near matches: there are too many cells to list them."""
     near = get_close_matches(name, list(names), n=3, cutoff=0.5)
     meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     return UserError(f"there is no cell {name!r}: {meant}lider ledger cells lists all")

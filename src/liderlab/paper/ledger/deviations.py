@@ -1,4 +1,4 @@
-"""In what a run departs from the row that the paper prints. No torch needed."""
+"""Deviations of a run from the row that the paper prints. No torch needed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Deviations = dict[str, dict[str, Any]]
 
 
 def deviations_from_paper(record: LedgerRecord) -> Deviations:
-    """What the scale changed, and in what else the run is not the paper's row for its case."""
+    """The changes of the scale, and every other value that is not the paper's for the case."""
     row = flat(preset_of(replace(record.case, column="tuned")).config)
     row["memory.size"] = record.case.buffer if record.case.buffer else row.get("memory.size")
     ours = flat(record.config)
@@ -51,14 +51,14 @@ def deviations_from_paper(record: LedgerRecord) -> Deviations:
 
 
 def status_of(record: LedgerRecord) -> Status:
-    """paper scale: nothing was made smaller. Another learning rate does not make it smaller, but
-    stands among its deviations_from_paper."""
+    """ "paper scale" if nothing was made smaller; another learning rate is only a deviation."""
     changes = (record.config.get("scale") or {}).get("changes")
     return "smaller scale" if changes else "paper scale"
 
 
 def describe_deviations(found: Mapping[str, Mapping[str, Any]]) -> str:
-    """
+    """The deviations in words.
+
     >>> changes = {"training.epochs": {"from": 50, "to": 5}, "training.lr": {"from": 0.1, "to": 1}}
     >>> describe_deviations(changes)
     'epochs 5 instead of 50, lr 1 instead of 0.1'
@@ -76,5 +76,5 @@ def _value(value: Any) -> str:
 
 
 def is_exact(case: Case) -> bool:
-    """Whether its values are those that the paper prints, whatever its scale."""
+    """Whether its values are those that the paper prints, at any scale."""
     return case.column == "tuned" and case == case.as_usual

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...analysis import figure_style as style
 from ..studies.cases import METHOD_NAMES
 from .campaign import BOUNDS, BUFFER, METHODS, SETTING
-from .ledger_document import MeasuredCase, measured, spread
+from .measured_cases import MeasuredCase, measured_cases, spread
 from .record import Curves, LedgerRecord
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _gains(
 def _main(records: Sequence[LedgerRecord]) -> dict[tuple[str, str], MeasuredCase]:
     """The configurations of the summary: the controlled ones, where that is another."""
     found: dict[tuple[str, str], MeasuredCase] = {}
-    for group in measured(records):
+    for group in measured_cases(records):
         case = group.case
         if case.setting == SETTING and case == case.as_usual and case.buffer in (None, BUFFER):
             key = (case.method, case.addition)

@@ -1,4 +1,4 @@
-"""Where the ledger's files lie. No torch needed."""
+"""Paths of the ledger's files. No torch needed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ PACKAGE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class LedgerPaths:
-    """records: a folder of them. pages: where ledger.json, ledger.md and the figures go."""
+    """Folders: records, and pages for ledger.json, ledger.md and the figures."""
 
     records: Path
     pages: Path
 
 
 def ledger_paths(out: Path | None) -> LedgerPaths:
-    """In a folder of the user's; by default those of the source tree, where there is one."""
+    """The paths in the folder `out`; by default those of the source tree, if there is one."""
     if out is not None:
         return LedgerPaths(out / "records", out)
     root = PACKAGE.parents[3]
@@ -33,5 +33,5 @@ def ledger_paths(out: Path | None) -> LedgerPaths:
 
 
 def read_findings() -> str:
-    """What the numbers say, written by hand."""
+    """The conclusions from the numbers, written by hand."""
     return (files(__package__) / "findings.md").read_text(encoding="utf-8")

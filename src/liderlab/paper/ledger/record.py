@@ -1,4 +1,4 @@
-"""What is kept of a finished run: small enough to be committed. No torch needed."""
+"""The record of a finished run, small enough to be committed. No torch needed."""
 
 from __future__ import annotations
 
@@ -17,19 +17,23 @@ from ...files import write_atomically
 from ..studies.cases import Case
 
 FORMAT = 1
+DIGITS = 4  # of a percentage: more than the number of test images can resolve
 Tree = dict[str, Any]
 Matrix = list[list[float | None]]
 DEFAULTS = {field.name: field.default for field in fields(Case)}
 
 
-def _case(value: Any) -> Any:
+def rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, DIGITS)
+
+
+def _check_names(value: Any) -> Any:
     if isinstance(value, dict) and (extra := value.keys() - DEFAULTS.keys()):
         raise ValueError(f"a case has no {', '.join(sorted(extra))}")
     return value
 
 
-def _sparse(case: Case) -> Tree:
-    """Without what is as usual."""
+def _without_defaults(case: Case) -> Tree:
     return {key: value for key, value in asdict(case).items() if value != DEFAULTS[key]}
 
 
@@ -45,8 +49,8 @@ class Metrics(BaseModel):
 
 
 class Curves(BaseModel):
-    """λ_k and c_k by stage, each the mean of a stretch that ends at `step`; borders: the steps at
-    which the tasks ended."""
+    """λ_k and c_k by stage, each the mean of a stretch of steps that ends at `step`; borders: the
+    last steps of the tasks."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     step: list[int]
@@ -59,16 +63,16 @@ class LedgerRecord(BaseModel):
     """One run.
 
     run: the name of its folder. memory_accuracy: on the memory after the last task, mean over the
-    tasks in it; gap: how far that lies above FAA. matrix: class-incremental accuracy on every task
-    (column) after every task (row). seconds_cpu: None where the run did not write it down. commit:
-    of this project, where it is known. network: SHA-256 of the final weights. analyses: what
-    `lider analyze` found in the run, by analysis. command: repeats the run.
+    tasks in it; gap: memory_accuracy − FAA. matrix: class-incremental accuracy on every task
+    (column) after every task (row). seconds_cpu: None if the run did not measure it. commit: of
+    this project, if known. network: SHA-256 of the final weights. analyses: the results of `lider
+    analyze` for the run, by analysis. command: repeats the run.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     format: int = FORMAT
     run: str
-    case: Annotated[Case, BeforeValidator(_case), PlainSerializer(_sparse)]
+    case: Annotated[Case, BeforeValidator(_check_names), PlainSerializer(_without_defaults)]
     scale: str
     class_incremental: Metrics
     task_incremental: Metrics
@@ -93,7 +97,6 @@ class LedgerRecord(BaseModel):
 
     @property
     def name(self) -> str:
-        """Readable, and different for different runs of the ledger."""
         return record_name(self.case, self.scale)
 
     def metric(self, name: str) -> float | None:
@@ -102,14 +105,16 @@ class LedgerRecord(BaseModel):
         return value
 
     def text(self) -> str:
-        """A few lines: a change shows where it is."""
-        tree = self.model_dump(mode="json")
-        lines = [f" {json.dumps(k)}: {_short(v)}" for k, v in tree.items()]
+        """The record's JSON, one line per field."""
+        options: Any = {"ensure_ascii": False, "allow_nan": False, "separators": (",", ":")}
+        tree = self.model_dump(mode="json").items()
+        lines = [f" {json.dumps(key)}: {json.dumps(value, **options)}" for key, value in tree]
         return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def record_name(case: Case, scale: str) -> str:
-    """
+    """A readable name, different for different runs of the ledger.
+
     >>> record_name(Case("cifar100", 500, "er-ace", "lider", "controlled", seed=2), "cpu")
     'cpu-cifar100-500-er-ace+lider-controlled-seed2'
     """
@@ -120,71 +125,60 @@ def record_name(case: Case, scale: str) -> str:
 
 
 def variant(case: Case) -> str:
-    """The method and what was added to it, as cells are named.
+    """The method and its addition, as cells are named.
 
     >>> variant(Case("cifar100", 500, "er-ace", "lider", estimator="batch"))
     'er-ace+lider-batch'
     >>> variant(Case("cifar100", 500, "er-ace", "lider", alpha=1.25, beta=0.1))
     'er-ace+lider-a1.25-b0.1'
     """
-    own = {"": case.estimator, "a": case.alpha, "b": case.beta}
-    words = [f"{name}{_plain(value)}" for name, value in own.items() if value is not None]
-    return "-".join([case.method + (f"+{case.addition}" if case.addition else ""), *words])
+    words = [case.method + (f"+{case.addition}" if case.addition else "")]
+    words += [case.estimator] if case.estimator else []
+    weights = {"a": case.alpha, "b": case.beta}
+    words += [f"{name}{value:g}" for name, value in weights.items() if value is not None]
+    return "-".join(words)
 
 
-def _plain(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
-
-
-def read_record(text: str | bytes, place: str) -> LedgerRecord:
-    """place: what to call it if something is wrong with it."""
+def read_record(text: str | bytes, source: str) -> LedgerRecord:
+    """Parse a record; source: its name in error messages."""
     try:
         tree = json.loads(text)
-    except (ValueError, RecursionError):
-        raise UserError(f"{place} is no record: not JSON") from None
+    except ValueError:
+        raise UserError(f"{source} is no record: not JSON") from None
     if not isinstance(tree, dict) or "format" not in tree:
-        raise UserError(f"{place} is no record: it has no format")
+        raise UserError(f"{source} is no record: it has no format")
     if tree["format"] != FORMAT:
         raise UserError(
-            f"{place} is a record of format {tree['format']!r}, and this version reads {FORMAT}"
+            f"{source} is a record of format {tree['format']!r}, and this version reads {FORMAT}"
         )
     try:
         return LedgerRecord.model_validate(tree)
     except ValidationError as error:
-        raise UserError(f"{place} is no record: {one_sentence(error, LedgerRecord)}") from None
+        raise UserError(f"{source} is no record: {one_sentence(error, LedgerRecord)}") from None
 
 
 def read_records(folder: Path | None = None) -> list[LedgerRecord]:
-    """All in a folder; by default those that come with the package."""
+    """All records in a folder; by default those that come with the package."""
     if folder is not None and not folder.is_dir():
         raise UserError(f"{folder} is not a folder of records")
     home = files(__package__) / "records" if folder is None else folder
-    if not home.is_dir():  # nothing was measured yet
+    if not home.is_dir():
         return []
-    found = sorted((file for file in home.iterdir() if file.name.endswith(".json")), key=_name)
-    records = [read_record(file.read_bytes(), file.name) for file in found]
-    for file, record in zip(found, records, strict=True):
-        if file.name != f"{record.name}.json":
-            raise UserError(f"{file.name} holds the record {record.name}: rename it")
+    found = {f.name: f.read_bytes() for f in home.iterdir() if f.name.endswith(".json")}
+    records = [read_record(found[name], name) for name in sorted(found)]
+    for name, record in zip(sorted(found), records, strict=True):
+        if name != f"{record.name}.json":
+            raise UserError(f"{name} holds the record {record.name}: rename it")
     return records
 
 
 def write_records(records: Iterable[LedgerRecord], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for record in records:
-        data = record.text().encode()
-        write_atomically(folder / f"{record.name}.json", data)
+        write_atomically(folder / f"{record.name}.json", record.text().encode())
 
 
 def merged(old: Sequence[LedgerRecord], new: Sequence[LedgerRecord]) -> list[LedgerRecord]:
-    """New records take the place of old ones of the same name."""
+    """Old and new records together, sorted; a new record replaces an old one of the same name."""
     found = {record.name: record for record in (*old, *new)}
     return [found[name] for name in sorted(found)]
-
-
-def _name(file: Any) -> str:
-    return str(file.name)
-
-
-def _short(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""From the folder of a finished run to its record."""
+"""Collects the records of finished runs from their folders."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from ...runs.folder import RunFolder
 from ..studies.cases import config_of
 from .campaign import SETTINGS, CampaignRun, by_name, campaign
 from .cells import cases_of_the_paper
-from .record import Curves, LedgerRecord, Metrics, Tree
+from .record import Curves, LedgerRecord, Metrics, Tree, rounded
 from .repeat_command import repeat_command
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 POINTS = 50  # of a curve
-DIGITS = 4  # of a percentage: more than the test images can tell
 KEPT = {
     "guessing-game": ("auc", "in_memory", "samples", "false_positive_rate", "true_positive_rate"),
     "decision-surface": ("tasks", "areas", "samples"),
     "lipschitz-vs-buffer": ("constants",),
 }
+"""The values of an analysis that a record keeps; its images are too large."""
 
 
 @dataclass(frozen=True)
 class CollectedRecords:
-    """left_out: why, by run, for those that no record was made of."""
+    """left_out: the reason for each run without a record, by the run's name."""
 
     records: list[LedgerRecord]
     left_out: dict[str, str]
@@ -44,107 +44,100 @@ class CollectedRecords:
 def collect_records(folder: Path, commit: str | None = None) -> CollectedRecords:
     """The records of all finished runs of the ledger in `folder`, or in its `runs`.
 
-    commit: of this project, that the runs were made with.
+    commit: of this project, with which the runs were made.
     """
-    records, left_out = [], {}
-    finished = []
-    for run in _runs(folder):
-        if run.finished:
-            finished.append(run)
-        else:
-            left_out[run.path.name] = "it has not finished"
-    known = _known(finished)
+    runs = _begun_runs(folder)
+    finished = [run for run in runs if run.finished]
+    left_out = {run.path.name: "it has not finished" for run in runs if not run.finished}
+    known = _known_runs(finished)
+    records = []
     for run in finished:
         try:
+            if run.path.name not in known:
+                raise UserError("it is no run of the ledger")
             with run.consistent():
-                records.append(make_record(run, _item(run, known), commit))
+                records.append(make_record(run, known[run.path.name], commit))
         except UserError as error:
             left_out[run.path.name] = str(error)
     return CollectedRecords(sorted(records, key=lambda record: record.name), left_out)
 
 
-def _runs(folder: Path) -> list[RunFolder]:
+def _begun_runs(folder: Path) -> list[RunFolder]:
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder")
     home = folder / "runs" if (folder / "runs").is_dir() else folder
-    runs = [RunFolder(path) for path in sorted(home.iterdir())]
-    if not (begun := [run for run in runs if run.begun]):
+    runs = [run for path in sorted(home.iterdir()) if (run := RunFolder(path)).begun]
+    if not runs:
         raise UserError(f"{folder} holds no runs: measure some with: lider ledger measure")
-    return begun
+    return runs
 
 
-def _known(runs: Iterable[RunFolder]) -> dict[str, CampaignRun]:
-    """The items that these runs may be, by name: the campaign's, and every cell of the paper."""
-    found = {_scale_and_seed(run) for run in runs}
-    items = []
-    for scale, seed in sorted(found):
-        cases = [item.case for item in campaign(seeds=1)]
-        if scale != "smoke":  # where all settings have one stand-in
+def _known_runs(runs: Iterable[RunFolder]) -> dict[str, CampaignRun]:
+    """Runs of the campaign and of every cell of the paper, at the scales and seeds of `runs`."""
+    found = []
+    for scale, seed in sorted({_scale_and_seed(run) for run in runs}):
+        cases = [run.case for run in campaign(seeds=1)]
+        if scale != "smoke":  # at smoke scale, all settings share one stand-in
             cases += cases_of_the_paper()
-        items += [CampaignRun("", replace(case, seed=seed), scale) for case in cases]
-    return by_name(items)
+        found += [CampaignRun("", replace(case, seed=seed), scale) for case in cases]
+    return by_name(found)
 
 
 def _scale_and_seed(run: RunFolder) -> tuple[str, int]:
     try:
         config = run.config()
-    except UserError:  # which will be said when it is looked at
+    except UserError:  # reported when its record is made
         return "paper", 0
     return config.scale.name if config.scale else "paper", config.seed
 
 
-def _item(run: RunFolder, known: Mapping[str, CampaignRun]) -> CampaignRun:
-    if run.path.name not in known:
-        raise UserError("it is no run of the ledger")
-    return known[run.path.name]
-
-
-def make_record(run: RunFolder, item: CampaignRun, commit: str | None = None) -> LedgerRecord:
-    """What is kept of a finished run of which it is known which one it is."""
+def make_record(run: RunFolder, known: CampaignRun, commit: str | None = None) -> LedgerRecord:
+    """The record of a finished run, which is the `known` one of the campaign."""
     result = run.result()
-    _check(result["config"], item)
+    _check_config(result["config"], known)
     lines = run.metrics()
     accuracy = result["class_incremental"]
-    on_memory = _mean(accuracy.get("memory_accuracy") or [[]])
-    faa = _round(accuracy["faa"])
+    on_memory = _last_mean(accuracy.get("memory_accuracy") or [[]])
+    faa = rounded(accuracy["faa"])
+    case = replace(known.case, keep_tasks=False)
     return LedgerRecord(
         run=run.path.name,
-        case=replace(item.case, keep_tasks=False),
-        scale=item.scale,
+        case=case,
+        scale=known.scale,
         class_incremental=_metrics(accuracy),
         task_incremental=_metrics(result["task_incremental"]),
         memory_accuracy=on_memory,
-        gap=None if on_memory is None or faa is None else _round(on_memory - faa),
-        matrix=[[_round(value) for value in row] for row in accuracy["accuracy_matrix"]],
+        gap=None if on_memory is None or faa is None else rounded(on_memory - faa),
+        matrix=[[rounded(value) for value in row] for row in accuracy["accuracy_matrix"]],
         curves=curves_of(lines),
         steps=max((line["step"] for line in lines), default=0),
         seconds=result["seconds"],
         seconds_cpu=result.get("seconds_cpu"),
-        network=_weights(run),
+        network=network_hash(run),
         data=result.get("data") or {},
         versions=result["versions"],
         commit=commit,
         analyses=_analyses(run.path),
         config=result["config"],
-        command=repeat_command(replace(item.case, keep_tasks=False), item.scale),
+        command=repeat_command(case, known.scale),
     )
 
 
-def _check(config: Tree, item: CampaignRun) -> None:
-    """A folder's name promises what is in it; whether it keeps the promise is looked at."""
+def _check_config(config: Tree, known: CampaignRun) -> None:
+    """Refuse a run whose configuration is not the one that its name stands for."""
     changed = (config.get("scale") or {}).get("changes") or {}
-    wanted = flat(identity(config_of(item.case, item.request, SETTINGS), "study"))
-    there = flat(config)
-    apart = [
+    wanted = flat(identity(config_of(known.case, known.request, SETTINGS), "study"))
+    actual = flat(config)
+    different = [
         key
         for key, value in wanted.items()
         if value is not None
         and key not in changed
         and not key.startswith(("scale", "keep_tasks"))
-        and there.get(key) != value
+        and actual.get(key) != value
     ]
-    if apart:
-        raise UserError(f"it is not what its name says: {', '.join(apart)} differ")
+    if different:
+        raise UserError(f"it is not what its name says: {', '.join(different)} differ")
 
 
 def curves_of(lines: Sequence[Tree], points: int = POINTS) -> Curves | None:
@@ -155,64 +148,58 @@ def curves_of(lines: Sequence[Tree], points: int = POINTS) -> Curves | None:
     >>> curves_of(log, points=2).constants
     {'a': [1.5, 3.5]}
     """
-    there = [line for line in lines if line["kind"] == "step" and line["readings"]]
-    borders = [line["step"] for line in lines if line["kind"] == "task"]
-    size = max(1, math.ceil(len(there) / points))
-    parts = [there[i : i + size] for i in range(0, len(there), size)]
-    stages = _stages(there, "λ")
-    if not stages:
+    steps = [line for line in lines if line["kind"] == "step" and line["readings"]]
+    size = max(1, math.ceil(len(steps) / points))
+    stretches = [steps[i : i + size] for i in range(0, len(steps), size)]
+    constants = _stage_means(stretches, "lider/λ/")
+    if not constants:
         return None
     return Curves(
-        step=[part[-1]["step"] for part in parts],
-        constants={stage: _stretches(parts, f"lider/λ/{stage}") for stage in stages},
-        targets={stage: _stretches(parts, f"lider/c/{stage}") for stage in _stages(there, "c")},
-        borders=borders,
+        step=[stretch[-1]["step"] for stretch in stretches],
+        constants=constants,
+        targets=_stage_means(stretches, "lider/c/"),
+        borders=[line["step"] for line in lines if line["kind"] == "task"],
     )
 
 
-def _stages(lines: Sequence[Tree], symbol: str) -> list[str]:
-    head = f"lider/{symbol}/"
-    found = dict.fromkeys(name for line in lines for name in line["readings"])
-    return [name.removeprefix(head) for name in found if name.startswith(head)]
-
-
-def _stretches(parts: Sequence[Sequence[Tree]], name: str) -> list[float | None]:
-    found: list[float | None] = []
-    for part in parts:
-        values = [line["readings"][name] for line in part if name in line["readings"]]
-        finite = [value for value in values if value is not None and math.isfinite(value)]
-        found.append(float(f"{fmean(finite):.4g}") if finite else None)
-    return found
+def _stage_means(stretches: Sequence[Sequence[Tree]], prefix: str) -> dict[str, list[float | None]]:
+    """By stage, the mean of each stretch over its finite readings; None where it has none."""
+    names = dict.fromkeys(name for part in stretches for line in part for name in line["readings"])
+    means: dict[str, list[float | None]] = {}
+    for name in names:
+        if name.startswith(prefix):
+            stage = means.setdefault(name.removeprefix(prefix), [])
+            for part in stretches:
+                values = [line["readings"].get(name) for line in part]
+                finite = [v for v in values if v is not None and math.isfinite(v)]
+                stage.append(float(f"{fmean(finite):.4g}") if finite else None)
+    return means
 
 
 def _metrics(tree: Tree) -> Metrics:
-    return Metrics(**{name: _round(tree.get(name)) for name in Metrics.model_fields})
+    return Metrics(**{name: rounded(tree.get(name)) for name in Metrics.model_fields})
 
 
-def _mean(matrix: Sequence[Sequence[float | None]]) -> float | None:
-    """Of the last row, where it has values."""
+def _last_mean(matrix: Sequence[Sequence[float | None]]) -> float | None:
+    """The mean of the last row's values."""
     values = [value for value in matrix[-1] if value is not None]
-    return _round(fmean(values)) if values else None
+    return rounded(fmean(values)) if values else None
 
 
-def _round(value: float | None) -> float | None:
-    return None if value is None else round(value, DIGITS)
-
-
-def _weights(run: RunFolder) -> str | None:
-    """SHA-256 of the final network: runs of the same sum are equal to the bit. None: it is gone."""
+def network_hash(run: RunFolder) -> str | None:
+    """SHA-256 of the final network: equal for runs equal to the bit. None without a checkpoint."""
     if not run.checkpoints.files():
         return None
     network: Mapping[str, Tensor] = run.state()["network"]
-    sum_ = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in sorted(network):
-        sum_.update(name.encode())
-        sum_.update(network[name].contiguous().numpy().tobytes())
-    return sum_.hexdigest()
+        digest.update(name.encode())
+        digest.update(network[name].contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _analyses(path: Path) -> dict[str, Tree]:
-    """What `lider analyze` has written beside the run, without its images."""
+    """The results that `lider analyze` has written into the run's folder, shortened."""
     found: dict[str, Tree] = {}
     for name, keys in KEPT.items():
         try:
@@ -220,23 +207,19 @@ def _analyses(path: Path) -> dict[str, Tree]:
         except (OSError, ValueError):
             continue
         measured = {key: document["measured"][key] for key in keys}
-        found[name] = {"scale": document["scale"], **_thinned(measured)}
+        found[name] = {"scale": document["scale"], **_shortened(measured)}
     return found
 
 
-def _thinned(measured: Tree) -> Tree:
-    """Long lists at most as long as a curve, with their first and last values."""
-    return {key: _some(value) for key, value in measured.items()}
-
-
-def _some(value: Any) -> Any:
+def _shortened(value: Any) -> Any:
+    """Rounded, with long lists thinned out between their first and last values."""
     if isinstance(value, dict):
-        return _thinned(value)
+        return {key: _shortened(one) for key, one in value.items()}
     if isinstance(value, float):
-        return _round(value)
+        return rounded(value)
     if not isinstance(value, list):
         return value
     if len(value) > 2 * POINTS:
         last = len(value) - 1
         value = [value[round(i * last / (2 * POINTS))] for i in range(2 * POINTS + 1)]
-    return [_some(one) for one in value]
+    return [_shortened(one) for one in value]

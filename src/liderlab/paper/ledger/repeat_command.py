@@ -14,14 +14,14 @@ from .campaign import SETTINGS
 
 @cache
 def repeat_command(case: Case, scale: str) -> str:
-    """The preset, and whatever the case changes in it.
+    """`lider run` with the case's preset and the values that the case changes.
 
     >>> repeat_command(Case("cifar100", 500, "er-ace", "lider-stream", "controlled", seed=1), "cpu")
     'lider run --preset cifar100-500-er-ace-lider-controlled --scale cpu --seed 1 --threads 1
      --set regularizers.lider.on=stream'
     """
     config = config_of(case, Request(scale, threads=1), SETTINGS)
-    if config.preset is None:  # a stand-in's values are nobody's preset
+    if config.preset is None:  # a stand-in has no preset
         return f"lider ledger measure --scale {scale} --seeds {case.seed + 1}"
     start = {"preset": config.preset, "scale": scale, "seed": case.seed, "threads": 1}
     words = ["lider", "run"]

@@ -1,7 +1,7 @@
-"""The paper's numbers: every cell of its tables, and what its text says about them.
+"""The paper's numbers: every cell of its tables, and the numbers in its text. No torch needed.
 
-`tables.csv` holds one cell per line, as printed; where the paper contradicts itself, a note says
-so. `claims.csv` holds the numbers of the text. No torch needed.
+`tables.csv` holds one cell per line, as printed; a note marks where the paper contradicts itself.
+`claims.csv` holds the numbers of the text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TABLES = {
     "target-ff": "supplementary table tab:ffstream: current task vs buffer, FF",
     "single-epoch": "supplementary table tab:onlinescenario: single-epoch setting, FAA (FF)",
 }
-"""Each table's name in the paper; the numbers are those of the order in the text."""
+"""Each table's name in the paper; the numbers follow the order in the text."""
 
 SETTINGS = {
     "cifar100": ("split-cifar100", None),
@@ -37,15 +37,15 @@ SETTINGS = {
 """Benchmark and pre-training of every setting; the names are those of the presets."""
 
 AVERAGED = ("icarl", "der++", "gdumb", "er-ace")
-"""The methods over which the text's average gains come out: X-DER is not among them."""
+"""The methods that give the average gains of the text: X-DER is not among them."""
 
 
 @dataclass(frozen=True)
-class Cell:
+class PaperCell:
     """One printed number, in percent.
 
     buffer: None for joint and finetune. addition: "" (the method alone), lider, lider-stream,
-    lider-fixed, ssgd, oewc or olap. poison: None where nothing is poisoned on purpose.
+    lider-fixed, ssgd, oewc or olap. poison: None outside the table of poisoning.
     """
 
     table: str
@@ -83,14 +83,14 @@ class PaperClaim:
 
 
 @cache
-def cells() -> tuple[Cell, ...]:
+def cells() -> tuple[PaperCell, ...]:
     """All cells, in the order of the paper.
 
     >>> len(cells()), cells()[0].value
     (436, 73.29)
     """
     return tuple(
-        Cell(
+        PaperCell(
             table=row["table"],
             setting=row["setting"],
             buffer=int(row["buffer"]) if row["buffer"] else None,
@@ -114,7 +114,7 @@ def claims() -> tuple[PaperClaim, ...]:
     )
 
 
-def find(
+def find_cell(
     table: str,
     setting: str,
     buffer: int | None,
@@ -122,10 +122,10 @@ def find(
     addition: str = "",
     metric: str = "faa",
     poison: float | None = None,
-) -> Cell | None:
-    """The cell that the paper prints for it, if it prints one.
+) -> PaperCell | None:
+    """The cell of the paper, if it prints one.
 
-    >>> find("faa", "cifar100", 500, "er-ace", "lider").value
+    >>> find_cell("faa", "cifar100", 500, "er-ace", "lider").value
     38.43
     """
     return _index().get((table, setting, buffer, method, addition, metric, poison))
@@ -137,17 +137,17 @@ def average_gain(setting: str, methods: tuple[str, ...] = AVERAGED) -> float:
     >>> [round(average_gain(setting), 2) for setting in ("cifar100", "miniimagenet", "cub200")]
     [2.32, 2.08, 4.36]
     """
-    gains = []
-    for cell in cells():
-        if (cell.table, cell.setting, cell.addition) == ("faa", setting, "lider"):
-            plain = find("faa", setting, cell.buffer, cell.method)
-            if plain and cell.method in methods:
-                gains.append(cell.value - plain.value)
-    return fmean(gains)
+    return fmean(
+        cell.value - plain.value
+        for cell in cells()
+        if (cell.table, cell.setting, cell.addition) == ("faa", setting, "lider")
+        and cell.method in methods
+        and (plain := find_cell("faa", setting, cell.buffer, cell.method))
+    )
 
 
 @cache
-def _index() -> dict[tuple[object, ...], Cell]:
+def _index() -> dict[tuple[object, ...], PaperCell]:
     return {
         (c.table, c.setting, c.buffer, c.method, c.addition, c.metric, c.poison): c for c in cells()
     }

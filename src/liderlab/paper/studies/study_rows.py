@@ -112,7 +112,7 @@ def _printed(case: Case, metric: str, tables: Mapping[str, str]) -> float | None
     if metric not in tables or case.column != "tuned":
         return None
     poison = case.poison if tables[metric] == "poisoning" else None
-    cell = numbers.find(
+    cell = numbers.find_cell(
         tables[metric], case.setting, case.buffer, case.method, case.addition, metric, poison
     )
     return cell.value if cell else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...config.presets import presets
-from ...paper.ledger.ledger_document import measured, spread
+from ...paper.ledger.measured_cases import measured_cases, spread
 from ...paper.ledger.record import LedgerRecord, read_records
 from ...paper.numbers import cells
 from ..seed_groups import SeedGroup, experiment_key
@@ -55,7 +55,7 @@ def in_ledger(
         records = read_records() if any(row.first.config.get("preset") for row in rows) else []
     known = {
         experiment_key(case.records[0].config): spread(values)
-        for case in measured(list(records))
+        for case in measured_cases(list(records))
         if (values := case.values("faa"))
     }
     found = [known.get(experiment_key(row.first.config)) for row in rows]
