@@ -1,1 +1,1 @@
-"""What people look at: tables, figures and progress. Reads results, computes nothing new."""
+"""Results for people to read: tables, figures and progress. Reads run folders; trains nothing."""

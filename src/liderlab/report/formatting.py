@@ -51,24 +51,17 @@ def plain(value: Any) -> str:
     return MISSING if value is None else str(value)
 
 
-def plural(count: int, word: str) -> str:
-    """
-    >>> plural(1, "run"), plural(2, "run")
-    ('1 run', '2 runs')
-    """
-    return f"{count} {word}{'' if count == 1 else 's'}"
-
-
 def duration(seconds: float | None) -> str:
     """
-    >>> duration(7.4), duration(125), duration(7300), duration(None)
-    ('7 s', '2 min', '2.0 h', '?')
+    >>> duration(40), duration(5400), duration(9e6), duration(None)
+    ('40 s', '1.5 h', '104 d', '?')
     """
     if seconds is None:
         return "?"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.{0 if seconds >= 10 * size else 1}f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

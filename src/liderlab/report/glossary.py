@@ -32,8 +32,8 @@ METRICS = {
         "FF",
         "final forgetting",
         -1,
-        "How much each task but the last lost: its best accuracy at any earlier time minus its "
-        "accuracy at the end, averaged over tasks. Negative: it got better.",
+        "For each task but the last: its best earlier accuracy minus its accuracy at the end; "
+        "averaged over these tasks. Negative: accuracy rose.",
     ),
     "bwt": Metric(
         "BWT",
@@ -53,37 +53,37 @@ METRICS = {
         "AIA",
         "average incremental accuracy",
         +1,
-        "After every task, the mean accuracy on the tasks so far; averaged over the whole stream.",
+        "The mean accuracy on the tasks so far, after every task; averaged over the whole stream.",
     ),
 }
 
 TERMS = {
     "class-incremental": "The network chooses among all classes seen so far.",
     "task-incremental": "The network is told the task and chooses among its classes only.",
-    "mean ± std": "Mean and sample standard deviation over the runs, which differ in their seeds.",
+    "mean ± std": "Mean and sample standard deviation over runs that differ in their seeds.",
     "best": "The best mean of its setting (benchmark, tasks, buffer, backbone, scale). "
     "The upper bound joint does not compete.",
-    "LiDER adds": "The metric with LiDER minus the same method's without, seed by seed: mean, and "
-    "its 95 % interval by Student's t over the seeds that both have. An interval that holds 0 "
-    "leaves it open whether LiDER helped.",
-    "paper": "What the paper reports for this row, measured at full scale by its authors.",
-    "ledger": "What the project's reproduction ledger (lider ledger) has for this very "
-    "configuration: mean ± standard deviation of FAA over its seeds.",
-    "scale": "full: as configured. smoke and cpu are smaller versions of an experiment (fewer "
-    "epochs and images, a narrower network): their numbers cannot be held against the paper's.",
-    "buffer": "How many samples the memory can hold.",
-    "seeds": "How many seeds the row is made of, finished ones only; where one was run more than "
-    "once, the mean counts.",
+    "LiDER adds": "The metric with LiDER minus the metric without it, paired by seed: the mean "
+    "difference and Student's 95 % interval. If the interval contains 0, these seeds do not show "
+    "whether LiDER helps.",
+    "paper": "The number that the paper reports for this row, at full scale.",
+    "ledger": "FAA of the same configuration in the project's reproduction ledger (lider ledger): "
+    "mean ± standard deviation, with the number of seeds.",
+    "scale": "full: the experiment as configured. smoke and cpu: smaller versions, with fewer "
+    "epochs and images and a narrower network; do not compare their numbers with the paper's.",
+    "buffer": "The number of samples that the memory can hold.",
+    "seeds": "The number of seeds that have finished. If a seed was run more than once, the mean of "
+    "its runs counts.",
     "accuracy matrix": "Row t, column i: accuracy on task i after training task t, in percent.",
     "forgetting": "Of a task: its best accuracy so far minus its accuracy now.",
-    "loss terms": "What the optimizer adds up, as weighted, at the logged steps. Where many steps "
-    "share a point, the line is their mean and the band runs from their least to their greatest.",
-    "λ and c": "λ: the estimated Lipschitz constant of a stage of the network on the samples "
-    "LiDER hears. c: the target it is held to, itself learned. LiDER adds α·|λ − c| + β·|λ|.",
-    "memory": "What is in the rehearsal memory at the last checkpoint, by task and stored label.",
-    "poisoned": "Its label was replaced on purpose as it entered the memory: it is wrong.",
-    "edited": "GMED has changed its pixels; the number says how often.",
+    "loss terms": "The weighted terms of the loss at the logged steps. Where a point stands for many "
+    "steps, the line is their mean and the band runs from their minimum to their maximum.",
+    "λ and c": "λ: the estimated Lipschitz constant of a stage of the network, on the samples that "
+    "LiDER regularises. c: its target, which is learned. LiDER adds α·|λ − c| + β·|λ|.",
+    "memory": "The samples in the rehearsal memory at the last checkpoint, by task and stored label.",
+    "poisoned": "A sample that entered the memory with a wrong label, on purpose.",
+    "edited": "A sample whose pixels GMED has changed; the number says how often.",
     "buffer-vs-test gap": "Accuracy on the samples in memory (against their stored labels) minus "
     "accuracy on test images, both class-incremental and averaged over the tasks so far. A wide "
-    "gap means that the network knows its memory by heart.",
+    "gap means that the network has memorised its samples.",
 }

@@ -1,1 +1,1 @@
-"""The HTML report: one file that opens in any browser, offline."""
+"""Pages: the HTML report, one file that opens in any browser, and the ledger in Markdown."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,21 +14,27 @@ if TYPE_CHECKING:
 
     from ...memory.disk_rows import StoredRows
 
-MOST = 1_000  # images of one run: nobody looks at more
+    Pixels = np.ndarray[Any, Any]
+
+MOST = 1_000  # images of one run
 SIDE = 64  # pixels of a thumbnail at most
-AT_A_TIME = 64  # images that are held at their full size
-QUALITIES = (88, 70)
+AT_A_TIME = 64  # images held at their full size
+ENCODINGS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("png", {}),
+    ("jpeg", {"quality": 88, "subsampling": 0}),
+    ("jpeg", {"quality": 70, "subsampling": 0}),
+)
 MARKS = ("poisoned", "edits")
 
 
 def memory_view(
     memory: Mapping[str, Any], budget: int, folder: Path | None = None
 ) -> dict[str, Any] | None:
-    """What a page shows of a memory (as checkpoints hold it); None if it holds no images.
+    """A picture of a memory in a checkpoint, and the labels of its images; None without images.
 
-    budget: bytes that the picture may take in the page. If it must, it shows fewer images of every
-    class, never fewer classes. folder: where the files of a memory on disk are; only the images
-    that are shown are read, a few at a time.
+    budget: bytes for the picture. A memory that needs more shows fewer images of every class, but
+    one of each at least. folder: holds the files of a memory on disk; only the images that are
+    shown are read, a few at a time.
     """
     import numpy as np
     import torch
@@ -41,19 +47,18 @@ def memory_view(
         return None
     order = torch.argsort(data["task"] * 1_000_000 + data["y"], stable=True)
     rank = rank_in_class(data["y"][order], -torch.arange(total))
-    most = _at_most(rank, MOST)
-    order, rank = order[rank < most], rank[rank < most]
+    per_class = int(rank.max()) + 1
+    while per_class > 1 and int((rank < per_class).sum()) > MOST:
+        per_class = max(1, int(per_class * 0.8))
+    order, rank = order[rank < per_class], rank[rank < per_class]
     small = np.concatenate([thumbnails(images[part]) for part in order.split(AT_A_TIME)])
     while True:
-        rows, pixels = order[rank < most], small[(rank < most).numpy()]
+        rows, pixels = order[rank < per_class], small[(rank < per_class).numpy()]
         columns = max(1, round(len(rows) ** 0.5))
-        for picture in encodings(tiled(pixels, columns)):
-            if len(picture) <= budget:
-                break
-        if len(picture) <= budget or most == 1:
+        picture = _smallest_needed(tile(pixels, columns), budget)
+        if len(picture) <= budget or per_class == 1:
             break
-        most = max(1, min(most - 1, int(most * budget / len(picture))))
-    marks = {name: data[name][rows].int().tolist() for name in MARKS if name in data}
+        per_class = max(1, min(per_class - 1, int(per_class * budget / len(picture))))
     return {
         "picture": picture,
         "columns": columns,
@@ -62,29 +67,20 @@ def memory_view(
         "total": total,
         "label": data["y"][rows].tolist(),
         "task": data["task"][rows].tolist(),
-        **marks,
+        **{name: data[name][rows].int().tolist() for name in MARKS if name in data},
     }
 
 
 def _images(column: Any, folder: Path | None) -> Tensor | StoredRows | None:
-    """Rows to index by slot, wherever they are."""
+    """Images to index by slot, in RAM or on disk."""
     from ...memory.disk_rows import StoredRows
 
     if not isinstance(column, Mapping):
         return column
-    file = folder and folder / "x.rows"
-    return StoredRows(file, column) if file and "shape" in column else None
+    return StoredRows(folder / "x.rows", column) if folder and "shape" in column else None
 
 
-def _at_most(rank: Tensor, images: int) -> int:
-    """How many per class so that there are not more images than that, but one of each."""
-    most = int(rank.max()) + 1
-    while most > 1 and int((rank < most).sum()) > images:
-        most = max(1, int(most * 0.8))
-    return most
-
-
-def thumbnails(x: Tensor) -> np.ndarray[Any, Any]:
+def thumbnails(x: Tensor) -> Pixels:
     """(n, height, width, 1 or 3) uint8, not larger than `SIDE`."""
     from torch.nn.functional import interpolate
 
@@ -96,15 +92,15 @@ def thumbnails(x: Tensor) -> np.ndarray[Any, Any]:
         factor = SIDE / max(height, width)
         size = (max(1, round(height * factor)), max(1, round(width * factor)))
         pixels = interpolate(pixels, size, mode="area")
-    array: np.ndarray[Any, Any] = pixels.round().clamp(0, 255).byte().permute(0, 2, 3, 1).numpy()
+    array: Pixels = pixels.round().clamp(0, 255).byte().permute(0, 2, 3, 1).numpy()
     return array
 
 
-def tiled(images: np.ndarray[Any, Any], columns: int) -> np.ndarray[Any, Any]:
+def tile(images: Pixels, columns: int) -> Pixels:
     """Images (n, h, w, c) side by side, row by row: (rows · h, columns · w, c).
 
     >>> import numpy as np
-    >>> tiled(np.zeros((5, 8, 8, 1), dtype=np.uint8), 2).shape
+    >>> tile(np.zeros((5, 8, 8, 1), dtype=np.uint8), 2).shape
     (24, 16, 1)
     """
     import numpy as np
@@ -116,14 +112,15 @@ def tiled(images: np.ndarray[Any, Any], columns: int) -> np.ndarray[Any, Any]:
     return grid.reshape(rows, columns, h, w, c).swapaxes(1, 2).reshape(rows * h, columns * w, c)
 
 
-def encodings(image: np.ndarray[Any, Any]) -> Iterator[str]:
-    """The picture as data: URLs, exact first, then ever smaller."""
+def _smallest_needed(image: Pixels, budget: int) -> str:
+    """A data: URL in the first encoding that fits in `budget` bytes, else in the last."""
     from PIL import Image
 
     picture = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image)
-    lossy = [("jpeg", {"quality": q, "subsampling": 0}) for q in QUALITIES]
-    ways: list[tuple[str, dict[str, Any]]] = [("png", {}), *lossy]
-    for kind, options in ways:
+    for kind, options in ENCODINGS:
         buffer = BytesIO()
         picture.save(buffer, format=kind, **options)
-        yield f"data:image/{kind};base64," + base64.b64encode(buffer.getvalue()).decode()
+        url = f"data:image/{kind};base64," + base64.b64encode(buffer.getvalue()).decode()
+        if len(url) <= budget:
+            break
+    return url

@@ -1,1 +1,1 @@
-"""Runs, sweeps and studies as a terminal shows them."""
+"""Runs, sweeps, studies and the ledger in the terminal."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from ..formatting import duration, plain
+
 if TYPE_CHECKING:
     from ...config.presets import Preset
     from ...paper.studies.cost_estimate import StudyCost
@@ -29,7 +31,7 @@ def registry_table(kind: str, registry: Registry) -> Table:
     table.add_column("")
     for name, entry in registry.items():
         known = registry.facts(name)
-        cells = [str(known.get(fact) or "–") for fact in facts]
+        cells = [plain(known.get(fact)) for fact in facts]
         paper = f" ({known['paper']})" if known.get("paper") else ""
         table.add_row(name, *cells, entry.summary + paper)
     return table
@@ -59,7 +61,7 @@ def study_table(costs: Mapping[str, Mapping[str, StudyCost]]) -> Table:
         table.add_column(scale, justify="right", no_wrap=True)
     table.add_column("")
     for name, cost in costs.items():
-        cells = [f"{part.runs} in {_duration(part.seconds)}" for part in cost.values()]
+        cells = [f"{part.runs} in {duration(part.seconds)}" for part in cost.values()]
         cells = cells if cost["paper"].runs else ["seconds"] * len(SCALES)
         table.add_row(name, *cells, STUDIES[name].summary)
     return table
@@ -77,17 +79,6 @@ def data_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         download = _size(row["download_bytes"]) if row["download_bytes"] else "none: --from"
         table.add_row(row["name"], here, download, row["images"], row["licence"])
     return table
-
-
-def _duration(seconds: float) -> str:
-    """
-    >>> _duration(40), _duration(5400), _duration(9e6)
-    ('40 s', '1.5 h', '104 d')
-    """
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= size:
-            return f"{seconds / size:.{0 if seconds >= 10 * size else 1}f} {unit}"
-    return f"{max(1, round(seconds))} s"
 
 
 def _size(number: int) -> str:

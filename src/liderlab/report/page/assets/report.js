@@ -47,7 +47,7 @@ const palette = (i) => `var(--c${i % 8})`;
 const dashes = ["", "7 4", "2 3", "10 3 2 3"];
 const taskColour = (i, n) => `color-mix(in oklch increasing hue, var(--last) ${n > 1 ? (100 * i) / (n - 1) : 100}%, var(--first))`;
 
-/* ---- Tooltips: what a word means, one hover or focus away ---------------------------------- */
+/* ---- Tooltips with definitions, on hover and on focus --------------------------------------- */
 
 const tip = byId("tip");
 function showTip(x, y, ...content) {
@@ -396,9 +396,9 @@ function addsCell(group, metric = "faa") {
   if (!adds) return h("span", { class: "faint" }, "–");
   const clear = adds.half !== null && Math.abs(adds.mean) > adds.half;
   const text = signed(adds.mean) + (adds.half === null ? "" : ` ± ${number(adds.half)}`);
-  const why = [`over ${adds.n} seed${adds.n === 1 ? "" : "s"} that both have.`,
-    adds.n < 2 && "One seed or none gives no interval.",
-    group.also.length && `Not LiDER alone: they also differ in ${group.also.join(", ")}.`].filter(Boolean).join(" ");
+  const why = [`Over ${adds.n} common seed${adds.n === 1 ? "" : "s"}.`,
+    adds.n < 2 && "An interval needs two.",
+    group.also.length && `LiDER is not the only difference: the runs also differ in ${group.also.join(", ")}.`].filter(Boolean).join(" ");
   return explained(h("span", { class: `term ${clear ? (adds.mean > 0 ? "up" : "down") : "faint"}`, tabindex: 0 }, text, group.also.length > 0 && " *"), "LiDER adds", why);
 }
 function scaleCell(group) {
@@ -466,9 +466,9 @@ function overviewPage() {
       h("div", { class: "grid" },
         streams.map((stream) => card(`Mean accuracy on the tasks seen so far: ${stream}`, { class: streams.length + (adds.length > 0) > 1 ? "" : "wide" },
           lineChart(curves(stream), { title: `Mean accuracy on the tasks seen so far, ${stream}, percent`, xLabel: "tasks seen", yLabel: "accuracy (%)", from: 0, atMost: 100, whole: true, show: 8, percent: true }))),
-        adds.length > 0 && card(h("span", {}, term("What LiDER adds", "LiDER adds"), " to FAA, with its 95 % interval"), {},
-          forest(adds.map((g) => ({ name: groupName(g) + (streams.length > 1 ? `, ${g.benchmark}` : "") + where(g), ...g.adds[state.setting].faa })), "What LiDER adds to FAA", 1),
-          h("p", { class: "note" }, "Points of final average accuracy. Grey: the interval holds 0, or there are too few seeds for one."))));
+        adds.length > 0 && card(h("span", {}, term("LiDER's gain", "LiDER adds"), " in FAA, with 95 % interval"), {},
+          forest(adds.map((g) => ({ name: groupName(g) + (streams.length > 1 ? `, ${g.benchmark}` : "") + where(g), ...g.adds[state.setting].faa })), "Gain in FAA with LiDER", 1),
+          h("p", { class: "note" }, "In points of final average accuracy. Grey: the interval contains 0, or there are too few seeds for an interval."))));
   }
   refresh();
   return h("div", {}, tiles(), bar, body);
@@ -481,9 +481,9 @@ function tiles() {
   const benchmarks = new Set(all.groups.map((g) => g.benchmark)).size;
   return h("div", { class: "tiles" },
     one(String(all.runs.length), `${plural(all.runs.length, "run")}, ${finished} finished`),
-    one(String(all.groups.length), `${plural(all.groups.length, "row")}: runs that differ in their seeds alone share one`),
+    one(String(all.groups.length), `${plural(all.groups.length, "row")}: one per experiment, over its seeds`),
     one(String(benchmarks), benchmarks === 1 ? `benchmark: ${all.groups[0].benchmark}` : "benchmarks"),
-    one(duration(time), "of training in all"));
+    one(duration(time), "run time of all runs together"));
 }
 
 /* ---- The list of runs --------------------------------------------------------------------------- */
@@ -582,11 +582,11 @@ function forgettingCard(matrix) {
   const last = matrix.length - 1;
   const end = range(last).map((i) => forgotten(last, i));
   if (!end.some((v) => v !== null)) {
-    return card(h("span", {}, term("Forgetting", "forgetting")), {}, h("p", { class: "empty" }, "Not defined: it takes two measurements of a task, after two different tasks."));
+    return card(h("span", {}, term("Forgetting", "forgetting")), {}, h("p", { class: "empty" }, "Not defined: a task must be measured after two different tasks."));
   }
   const x = range(matrix.length).map((t) => t + 1).slice(1);
   const y = x.map((t) => { const v = range(t - 1).map((i) => forgotten(t - 1, i)); return v.some((w) => w === null) ? null : mean(v); });
-  return card(h("span", {}, term("Forgetting", "forgetting"), " of each task at the end, and its mean on the way"), {}, bars(end.map((_, i) => `task ${i + 1}`), end, "Forgetting at the end, points of accuracy"),
+  return card(h("span", {}, term("Forgetting", "forgetting"), " of each task at the end, and its mean after each task"), {}, bars(end.map((_, i) => `task ${i + 1}`), end, "Forgetting at the end, points of accuracy"),
     lineChart([{ name: "mean forgetting", x, y, colour: "var(--bad)" }], { title: "Mean forgetting after each task", xLabel: "after task", atMost: 100, whole: true, height: 150, percent: true }));
 }
 
@@ -601,7 +601,7 @@ function gapCard(data) {
   const end = range(x.length).filter((t) => inside[t] !== null && outside[t] !== null).at(-1);
   const gap = end === undefined ? null : inside[end] - outside[end];
   return card(title, { id: "gap" },
-    h("p", { class: "note" }, `At the end the network is ${number(gap, 1)} points better on its memory than on test images.`),
+    h("p", { class: "note" }, gap === null ? "" : `After task ${end + 1}, the network is ${number(Math.abs(gap), 1)} points ${gap < 0 ? "worse" : "better"} on its memory than on test images.`),
     lineChart([
       { name: "on memory", x, y: inside, colour: "var(--c1)", low: outside.map((v, t) => (inside[t] === null ? null : v)), high: inside },
       { name: "on test images", x, y: outside, colour: "var(--c0)" },
@@ -615,7 +615,7 @@ function lossCard(data) {
   return card(title, { class: "wide", id: "losses" }, h("div", { class: "stages" }, names.map((name, i) =>
     h("div", {}, h("h4", {}, name), lineChart([{ name, ...data.terms[name], colour: palette(i), dots: false }],
       { title: `Loss term ${name}`, xLabel: "step", boundaries: data.ends, height: 190 })))),
-    h("p", { class: "note" }, "Dotted lines: a task ends."));
+    h("p", { class: "note" }, "Dotted lines mark the end of a task."));
 }
 
 function lipschitzCard(data) {
@@ -629,7 +629,7 @@ function lipschitzCard(data) {
       stages.map((stage) => h("div", {}, h("h4", {}, stage),
         draw([curve(`lider/λ/${stage}`, "λ", "var(--c0)"), curve(`lider/c/${stage}`, "c", "var(--c5)", "7 4")], `Lipschitz constant and target of stage ${stage}`))),
       others.map((name) => h("div", {}, h("h4", {}, name), draw([curve(name, name, "var(--c2)")], name)))),
-    h("p", { class: "note" }, "Dotted lines: a task ends."));
+    h("p", { class: "note" }, "Dotted lines mark the end of a task."));
 }
 
 /* ---- The memory --------------------------------------------------------------------------------- */
@@ -638,7 +638,7 @@ function memoryCard(n, data) {
   if (!data.keepsMemory) return null;
   const title = h("span", {}, term("Memory", "memory"));
   const m = data.memory;
-  if (!m) return card(title, { id: "memory" }, h("p", { class: "empty" }, "No images: the report was made without them, or there is no checkpoint that holds them."));
+  if (!m) return card(title, { id: "memory" }, h("p", { class: "empty" }, "No images: the report was written without them, or no checkpoint holds them."));
   const size = m.label.length;
   const scale = Math.max(1, Math.round(44 / m.width));
   const rows = Math.ceil(size / m.columns);
@@ -658,7 +658,7 @@ function memoryCard(n, data) {
   };
   const tasks = [...new Set(m.task)].sort((a, b) => a - b);
   const total = (field) => m[field]?.filter((v) => v > 0).length ?? 0;
-  const facts = [size < m.total ? `Showing ${size} of ${m.total} images, the same number of each class where it has them.` : `${m.total} images.`];
+  const facts = [size < m.total ? `Showing ${size} of ${m.total} images, equally many per class.` : `${m.total} images.`];
   return card(title, { id: "memory", class: "long" },
     h("p", { class: "note" }, facts.join(" "), m.poisoned && [` ${total("poisoned")} of them `, term("poisoned"), " (✕, framed)."], m.edits && [` ${total("edits")} of them `, term("edited"), " (the number says how often)."]),
     h("div", { style: frame }, tasks.map((task, k) => {
@@ -699,7 +699,7 @@ function configCard(n, data) {
   }
   refresh();
   return card("Configuration", { class: "long" },
-    h("p", { class: "note" }, "Marked: fields that differ from the run beside it or, if none is chosen, between any runs of this report."),
+    h("p", { class: "note" }, "Marked fields differ from the run chosen here or, without a choice, between the runs of this report."),
     h("div", { class: "bar" },
       others.length > 0 && h("select", { id: "other", "aria-label": "Compare with", onchange: (event) => { state.other = event.target.value; refresh(); } },
         h("option", { value: "" }, "Compare with …"), others.map((k) => h("option", { value: k, selected: String(k) === state.other }, all.runs[k].name))),
@@ -709,21 +709,21 @@ function configCard(n, data) {
 function reproduceCard(data) {
   const copyable = (text, label) => {
     const button = h("button", { type: "button", class: "button", "aria-label": `Copy ${label}`, onclick: async () => {
-      try { await navigator.clipboard.writeText(text); button.textContent = "Copied"; } catch { button.textContent = "Select it by hand"; }
+      try { await navigator.clipboard.writeText(text); button.textContent = "Copied"; } catch { button.textContent = "Cannot copy"; }
       setTimeout(() => { button.textContent = "Copy"; }, 1500);
     } }, "Copy");
     return h("div", { class: "copyable" }, h("pre", { tabindex: 0 }, text), button);
   };
-  return card("Run it again", { id: "again" }, h("p", { class: "note" }, "The same numbers to the bit, on the same machine and versions."), copyable(data.command, "the command"),
+  return card("Run it again", { id: "again" }, h("p", { class: "note" }, "On the same machine and with the same versions, this gives the same numbers to the bit."), copyable(data.command, "the command"),
     h("details", { class: "data" }, h("summary", {}, "config.yaml"), copyable(data.yaml, "config.yaml")),
     Object.keys(data.versions).length > 0 && [h("h3", {}, "Versions"), h("dl", { class: "words" }, Object.entries(data.versions).map(([k, v]) => [h("dt", {}, k), h("dd", {}, v)]))]);
 }
 
-/* ---- Around it ---------------------------------------------------------------------------------- */
+/* ---- Glossary, theme, printing, navigation ------------------------------------------------------ */
 
 function glossaryPage() {
   const words = [...Object.values(all.metrics).map((m) => [`${m.label}: ${m.name}`, m.definition]), ...Object.entries(all.terms)];
-  return card("What the words mean", {}, h("dl", { class: "words" }, words.map(([word, text]) => [h("dt", {}, word), h("dd", {}, text)])));
+  return card("Glossary", {}, h("dl", { class: "words" }, words.map(([word, text]) => [h("dt", {}, word), h("dd", {}, text)])));
 }
 
 function theme(choice) {
@@ -731,10 +731,10 @@ function theme(choice) {
   document.documentElement.dataset.theme = dark ? "dark" : "light";
 }
 let chosenTheme = "auto";
-try { chosenTheme = localStorage.getItem("liderlab-theme") ?? "auto"; } catch { /* not allowed here: fine */ }
+try { chosenTheme = localStorage.getItem("liderlab-theme") ?? "auto"; } catch { /* storage is blocked: start with auto */ }
 theme(chosenTheme);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => theme(chosenTheme));
-function redraw(width) { /* for paper, two charts beside each other */
+function redraw(width) { /* on paper, charts stand in pairs */
   for (const box of document.querySelectorAll(".chart")) {
     box.forced = width && (box.parentElement.classList.contains("wide") ? 720 : width);
     box.draw();
@@ -750,12 +750,12 @@ function header() {
     Object.entries(values).map(([value, text]) => h("button", { type: "button", "data-value": value, "aria-pressed": String(value === current), onclick: () => choose(value) }, text)));
   const run = /^run-\d+$/u.test(page) ? page : "run-0";
   byId("top").replaceChildren(h("h1", {}, all.title),
-    h("nav", { "aria-label": "Pages" }, link("overview", "Overview"), link("runs", "Runs"), link(run, "One run"), link("words", "Words")),
+    h("nav", { "aria-label": "Pages" }, link("overview", "Overview"), link("runs", "Runs"), link(run, "One run"), link("words", "Glossary")),
     h("div", { class: "push" },
       choice("Setting", SETTINGS, state.setting, (value) => { state.setting = value; render(false, value); }),
       choice("Theme", { auto: "Auto", light: "Light", dark: "Dark" }, chosenTheme, (value) => {
         chosenTheme = value;
-        try { localStorage.setItem("liderlab-theme", value); } catch { /* not kept, then */ }
+        try { localStorage.setItem("liderlab-theme", value); } catch { /* storage is blocked: not remembered */ }
         theme(value);
         header();
         byId("top").querySelector(`[data-value="${value}"]`).focus();
@@ -777,7 +777,7 @@ function render(moved, focus) {
 }
 addEventListener("hashchange", () => render(true));
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); byId("main").focus(); });
-byId("foot").append(`Made by liderlab ${all.version}. This file is complete: it opens without a network.`);
+byId("foot").append(`Written by liderlab ${all.version}. This file is complete and opens offline.`);
 render(false);
 document.documentElement.dataset.ready = "true";
 })();
