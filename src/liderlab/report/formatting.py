@@ -10,30 +10,33 @@ from ..functional.statistics import summarise
 MISSING = "–"
 
 
-def number(value: float | None, digits: int = 2) -> str:
+def number(value: float | None, digits: int = 2, sign: bool = False) -> str:
     """
-    >>> number(36.931), number(-0.001), number(None)
-    ('36.93', '0.00', '–')
+    >>> number(36.931), number(-0.001), number(1.5, sign=True), number(None)
+    ('36.93', '0.00', '+1.50', '–')
     """
-    return MISSING if value is None else f"{round(value, digits) + 0.0:.{digits}f}"
+    if value is None:
+        return MISSING
+    return f"{round(value, digits) + 0.0:{'+' if sign else ''}.{digits}f}"
 
 
-def signed(value: float) -> str:
-    """With two decimals; a value that rounds to zero has no sign.
-
-    >>> signed(1.234), signed(-0.001)
-    ('+1.23', '0.00')
+def with_interval(
+    mean: float | None, low: float | None, high: float | None, digits: int = 2, sign: bool = True
+) -> str:
     """
-    text = f"{value:+.2f}"
-    return text if float(text) else "0.00"
+    >>> with_interval(1.0, -0.5, 2.5), with_interval(1.0, None, None)
+    ('+1.00 [-0.50, +2.50]', '+1.00')
+    """
+    values = [number(value, digits, sign) for value in (mean, low, high)]
+    return values[0] if low is None else f"{values[0]} [{values[1]}, {values[2]}]"
 
 
-def mean_std(mean: float | None, std: float | None) -> str:
+def mean_std(mean: float | None, std: float | None, digits: int = 2, sign: bool = False) -> str:
     """
     >>> mean_std(36.931, 0.41), mean_std(36.931, None), mean_std(None, None)
     ('36.93 ± 0.41', '36.93', '–')
     """
-    return number(mean) + ("" if std is None else f" ± {std:.2f}")
+    return number(mean, digits, sign) + ("" if std is None else f" ± {std:.{digits}f}")
 
 
 def mean_std_of(values: Sequence[float | None]) -> str:

@@ -72,15 +72,15 @@ TERMS = {
     "scale": "full: the experiment as configured. smoke and cpu: smaller versions, with fewer "
     "epochs and images and a narrower network; do not compare their numbers with the paper's.",
     "buffer": "The number of samples that the memory can hold.",
-    "seeds": "The number of seeds that have finished. If a seed was run more than once, the mean of "
-    "its runs counts.",
+    "seeds": "The number of seeds that have finished. If a seed was run more than once, the mean "
+    "of its runs counts.",
     "accuracy matrix": "Row t, column i: accuracy on task i after training task t, in percent.",
     "forgetting": "Of a task: its best accuracy so far minus its accuracy now.",
-    "loss terms": "The weighted terms of the loss at the logged steps. Where a point stands for many "
-    "steps, the line is their mean and the band runs from their minimum to their maximum.",
+    "loss terms": "The weighted terms of the loss at the logged steps. Where a point stands for "
+    "many steps, the line is their mean and the band runs from their minimum to their maximum.",
     "λ and c": "λ: the estimated Lipschitz constant of a stage of the network, on the samples that "
     "LiDER regularises. c: its target, which is learned. LiDER adds α·|λ − c| + β·|λ|.",
-    "memory": "The samples in the rehearsal memory at the last checkpoint, by task and stored label.",
+    "memory": "The samples in memory at the last checkpoint, by task and stored label.",
     "poisoned": "A sample that entered the memory with a wrong label, on purpose.",
     "edited": "A sample whose pixels GMED has changed; the number says how often.",
     "buffer-vs-test gap": "Accuracy on the samples in memory (against their stored labels) minus "

@@ -171,17 +171,12 @@ def _runs_below(path: Path) -> list[Path]:
         if "config.yaml" in files:
             runs.append(Path(folder))
             below.clear()  # a run folder holds no other run
-    return sorted(runs, key=lambda run: natural_key(str(run)))
+    return sorted(runs, key=_natural_order)
 
 
-def natural_key(text: str) -> list[tuple[int, str]]:
-    """A sort key that puts seed10 behind seed9.
-
-    >>> sorted(["seed10", "seed9"], key=natural_key)
-    ['seed9', 'seed10']
-    """
-    parts = re.findall(r"\d+|\D+", text)
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+def _natural_order(path: Path) -> list[str | int]:
+    """Puts seed10 behind seed9: text and numbers take turns."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(path))]
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:

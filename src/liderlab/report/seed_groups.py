@@ -55,7 +55,7 @@ def _note(group: SeedGroup, groups: Sequence[SeedGroup]) -> str:
     """The values that no other group of the same label and setting has."""
     alike = [g for g in groups if (g.label, g.setting) == (group.label, group.setting)]
     values = experiment_fields(group.first.config)
-    fields = differing_fields([g.first for g in alike])
+    fields = differing_experiment_fields([g.first for g in alike])
     names = (field.removeprefix("regularizers.").removeprefix("training.") for field in fields)
     return ", ".join(f"{n} {plain(values.get(f))}" for n, f in zip(names, fields, strict=True))
 
@@ -91,7 +91,7 @@ def pair_without_lider(group: SeedGroup, groups: Sequence[SeedGroup]) -> LiderPa
         if (other.setting, plain_run.method) != (group.setting, run.method):
             continue
         if plain_run.regularizers == rest:
-            fields = differing_fields([run, plain_run])
+            fields = differing_experiment_fields([run, plain_run])
             also = [field for field in fields if not field.startswith("regularizers.lider")]
             pairs.append(LiderPair(other, tuple(also)))
     return min(pairs, key=lambda pair: len(pair.also), default=None)
@@ -102,7 +102,7 @@ def experiment_key(config: Mapping[str, Any]) -> str:
     return json.dumps(experiment_fields(config), sort_keys=True, default=str)
 
 
-def differing_fields(records: Sequence[RunRecord]) -> list[str]:
+def differing_experiment_fields(records: Sequence[RunRecord]) -> list[str]:
     return differing([experiment_fields(record.config) for record in records])
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..analysis.figure_style import save_figure
 from ..files import write_atomically, write_errors
 from ..paper.studies.study_definition import Findings, Row, TableColumn
-from .formatting import MISSING, markdown_table
+from .formatting import markdown_table, mean_std, with_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,15 +74,8 @@ def cell(row: Row, column: TableColumn) -> str:
     '38.43'
     """
     value, *rest = (row.get(key) for key in column.keys)
-    if value is None:
-        return MISSING
     if isinstance(value, str):
         return value
-    form = f"{'+' if column.sign else ''}.{column.digits}f"
-    text = format(value, form)
-    if not rest or None in rest:
-        return text
-    others = [format(other, form) for other in rest]
-    if len(others) == 1:
-        return f"{text} ± {others[0].lstrip('+')}"
-    return f"{text} [{', '.join(others)}]"
+    if len(rest) == 2:
+        return with_interval(value, rest[0], rest[1], column.digits, column.sign)
+    return mean_std(value, rest[0] if rest else None, column.digits, column.sign)

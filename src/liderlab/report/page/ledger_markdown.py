@@ -12,7 +12,7 @@ from ...paper.ledger.ledger_document import as_json, assemble
 from ...paper.ledger.ledger_paths import read_findings
 from ...paper.numbers import TABLES
 from ...paper.studies.cases import LABELS, METHOD_NAMES
-from ..formatting import MISSING, markdown_table, mean_std, number
+from ..formatting import MISSING, markdown_table, mean_std, number, with_interval
 
 if TYPE_CHECKING:
     from ...paper.ledger.record import LedgerRecord
@@ -31,6 +31,7 @@ SETTING_NAMES = {
     "cifar100-online": "Split CIFAR-100, 10 tasks, one epoch",
     "cifar100-online20": "Split CIFAR-100, 20 tasks, one epoch",
 }
+MEASURED = ["method", "FAA ↑", "95 %", "FF ↓", "ΔFAA [95 %]", "ΔFF [95 %]", "paper FAA, FF", "gap"]
 HEAD = """\
 # The reproduction ledger
 
@@ -107,25 +108,17 @@ def _measured(ledger: Tree) -> list[str]:
     kinds = dict.fromkeys((row["setting"], row["scale"]) for row in ledger["measured"])
     for setting, scale in kinds:
         here = [r for r in ledger["measured"] if (r["setting"], r["scale"]) == (setting, scale)]
-        titles = ["method", "FAA ↑", "95 %", "FF ↓", "ΔFAA [95 %]", "ΔFF [95 %]"]
-        titles += ["paper FAA, FF", "gap"]
-        lines = [
-            [
-                row["label"],
-                mean_std_n(row["faa"]),
-                _interval(row["faa"]),
-                mean_std_n(row["ff"]),
-                gain(row["faa_gain"]),
-                gain(row["ff_gain"]),
-                ", ".join(number(row["paper"].get(m)) for m in ("faa", "ff")),
-                number(row["gap"], 1),
-            ]
-            for row in sorted(here, key=_row_order)
-        ]
+        table = markdown_table(MEASURED, map(_measured_row, sorted(here, key=_row_order)))
         name = SETTING_NAMES.get(setting, setting)
-        parts += [f"### {name}, scale `{scale}`\n", markdown_table(titles, lines)]
-        parts.append(_deviations(here))
+        parts += [f"### {name}, scale `{scale}`\n", table, _deviations(here)]
     return parts
+
+
+def _measured_row(row: Tree) -> list[str]:
+    paper = ", ".join(number(row["paper"].get(metric)) for metric in ("faa", "ff"))
+    ours = [mean_std_n(row["faa"]), _interval(row["faa"]), mean_std_n(row["ff"])]
+    gains = [_gain(row["faa_gain"]), _gain(row["ff_gain"])]
+    return [row["label"], *ours, *gains, paper, number(row["gap"], 1)]
 
 
 def _row_order(row: Tree) -> tuple[int, int, str, float]:
@@ -153,16 +146,10 @@ def _ablations(ledger: Tree) -> list[str]:
     if not ledger["comparisons"]:
         return []
     titles = ["ER-ACE + LiDER", "FAA", "FAA as usual", "ΔFAA [95 %]", "ΔFF [95 %]"]
-    lines = [
-        [
-            row["comparison"],
-            mean_std_n(row["variant"]),
-            mean_std_n(row["usual"]),
-            gain(row["faa"]),
-            gain(row["ff"]),
-        ]
-        for row in ledger["comparisons"]
-    ]
+    lines = []
+    for row in ledger["comparisons"]:
+        means, gains = (row["variant"], row["usual"]), (row["faa"], row["ff"])
+        lines.append([row["comparison"], *map(mean_std_n, means), *map(_gain, gains)])
     return ["### Ablations of LiDER\n", markdown_table(titles, lines)]
 
 
@@ -275,15 +262,8 @@ def mean_std_n(found: Tree | None) -> str:
     return f"{mean_std(found['mean'], found['std'])} ({found['n']})" if found else MISSING
 
 
-def gain(found: Tree | None) -> str:
-    """
-    >>> gain({"mean": 1.0, "low": -0.5, "high": 2.5, "n": 3})
-    '+1.00 [-0.50, +2.50]'
-    """
-    if found is None:
-        return MISSING
-    ends = "" if found["low"] is None else f" [{found['low']:+.2f}, {found['high']:+.2f}]"
-    return f"{found['mean']:+.2f}{ends}"
+def _gain(found: Tree | None) -> str:
+    return with_interval(found["mean"], found["low"], found["high"]) if found else MISSING
 
 
 def _interval(found: Tree | None) -> str:

@@ -15,10 +15,15 @@ from rich.text import Text
 from ...config.diff import flat
 from ...errors import UserError
 from ...functional.statistics import ConfidenceInterval
-from ..formatting import MISSING, mean_std_of, plain, signed
+from ..formatting import MISSING, mean_std_of, number, plain
 from ..glossary import METRICS, SETTINGS
 from ..run_records import read_all
-from ..seed_groups import SeedGroup, differing, differing_fields, group_by_seed, seed_difference
+from ..seed_groups import (
+    SeedGroup,
+    differing_experiment_fields,
+    group_by_seed,
+    seed_difference,
+)
 
 
 @dataclass(frozen=True)
@@ -40,10 +45,10 @@ class Comparison:
         one_each = all(len(group.runs) == 1 for group in self.groups)
         return {
             field: [a.get(field), b.get(field)]
-            for field in differing([a, b])
-            if not field.startswith("scale.changes")
+            for field in a | b
+            if a.get(field) != b.get(field)
+            and not field.startswith("scale.changes")
             and (one_each or field != "seed")
-            and a.get(field) != b.get(field)
         }
 
     def metric(
@@ -73,7 +78,7 @@ def _read_group(path: Path) -> tuple[SeedGroup, list[str]]:
     records, problems = read_all([path])
     group, *others = group_by_seed(records)
     if others:
-        fields = differing_fields(records)
+        fields = differing_experiment_fields(records)
         raise UserError(
             f"the runs in {path} differ in more than their seeds ({', '.join(fields[:5])}): "
             "compare single runs, or see all of them with: lider report"
@@ -122,7 +127,7 @@ def _difference(between: ConfidenceInterval | None, better: int) -> Text:
     if between is None:
         return Text(MISSING)
     if between.half is None:
-        return Text(signed(between.mean))
+        return Text(number(between.mean, sign=True))
     clear = abs(between.mean) > between.half
     style = "" if not clear else "green" if between.mean * better > 0 else "red"
-    return Text(f"{signed(between.mean)} ± {between.half:.2f}", style=style)
+    return Text(f"{number(between.mean, sign=True)} ± {between.half:.2f}", style=style)
