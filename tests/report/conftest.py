@@ -1,4 +1,4 @@
-"""A real browser to look at the report with, and runs to report on."""
+"""A headless browser, and small runs to report on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from liderlab.config.merging import make_config
 from liderlab.runs.execute import run
 
-PATIENCE = 60.0  # seconds: far more than it takes, on machines that do much else
+PATIENCE = 60.0  # seconds: enough on a busy machine
 
 
 AT_3_AND_4 = """
@@ -27,11 +27,11 @@ ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
 os.dup2(ends[0], 3)
 os.dup2(ends[1], 4)
 os.execv(sys.argv[3], sys.argv[3:])
-"""  # where a browser listens and answers
+"""  # Chromium reads commands from descriptor 3 and writes to 4
 
 
 class Browser:
-    """Chromium without a window, told what to do over its own pipe (no port, no driver)."""
+    """Headless Chromium, controlled through its debugging pipe: no port and no driver needed."""
 
     def __init__(self, program: str, home: Path) -> None:
         (read_there, write_here), (read_here, write_there) = os.pipe(), os.pipe()
@@ -68,7 +68,7 @@ class Browser:
         self.call("Emulation.setFocusEmulationEnabled", enabled=True)
 
     def close(self) -> None:
-        self._in.close()  # it ends when nobody talks to it any more
+        self._in.close()  # the browser ends when its pipe closes
         self._out.close()
         try:
             self._process.wait(PATIENCE)
@@ -77,7 +77,7 @@ class Browser:
             self._process.wait()
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """Ask for something and wait for the answer; what happens meanwhile is in `events`."""
+        """Call a method of the DevTools protocol; events that arrive meanwhile go to `events`."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": params}
         if self._session:
@@ -100,7 +100,7 @@ class Browser:
         return dict(json.loads(message))
 
     def open(self, page: Path, fragment: str = "", width: int = 1280, height: int = 900) -> None:
-        """A page in a window of that size, once its script has run."""
+        """Open a page in a window of this size and wait until its script has run."""
         self.resize(width, height)
         self.call("Page.navigate", url="about:blank")
         self.events.clear()
@@ -118,7 +118,7 @@ class Browser:
         return answer["result"].get("value")
 
     def wait(self, script: str) -> None:
-        """Until the expression is true."""
+        """Wait until the expression is true."""
         deadline = time.monotonic() + PATIENCE
         while not self.run(f"Boolean({script})"):
             assert time.monotonic() < deadline, f"never true: {script}"
@@ -147,9 +147,9 @@ class Browser:
         answer = self.call("Page.printToPDF", printBackground=False, preferCSSPageSize=True)
         return base64.b64decode(answer["data"])
 
-    def complaints(self) -> list[str]:
-        """What went wrong on the page since it was opened."""
-        self.run("0")  # everything that happened before is told by now
+    def errors(self) -> list[str]:
+        """Errors and warnings on the page since it was opened."""
+        self.run("0")  # flushes earlier events
         return [
             json.dumps(event["params"])
             for event in self.events
@@ -162,7 +162,7 @@ class Browser:
         ]
 
     def requests(self) -> list[str]:
-        """What the page asked for since it was opened, data: URLs aside."""
+        """URLs that the page requested since it was opened, except data: URLs."""
         self.run("0")
         sent = [e for e in self.events if e["method"] == "Network.requestWillBeSent"]
         urls = [event["params"]["request"]["url"] for event in sent]
@@ -200,7 +200,7 @@ RUNS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of real small runs. Look, do not touch."""
+    """A folder of small runs, shared by all tests: read only."""
     folder = tmp_path_factory.mktemp("runs")
     for name, choice in RUNS.items():
         run(make_config(SMALL, choice), folder / name)

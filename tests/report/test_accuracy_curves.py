@@ -18,7 +18,7 @@ FORGETS = result([[90.0, None], [60.0, 80.0]])
 JOINT = result([[None, None], [95.0, 97.0]])
 
 
-def test_comparison_is_a_picture(tmp_path: Path) -> None:
+def test_accuracy_curves_are_drawn(tmp_path: Path) -> None:
     draw_accuracy_curves({"a": [FORGETS, FORGETS], "joint": [JOINT]}, tmp_path / "c.png", "title")
     with Image.open(tmp_path / "c.png") as picture:
         assert picture.width > 800

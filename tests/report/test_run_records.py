@@ -36,7 +36,7 @@ def unfinished(runs: Path, into: Path) -> Path:
     return into
 
 
-def test_an_unfinished_run_tells_what_it_has(runs: Path, tmp_path: Path) -> None:
+def test_an_unfinished_run_shows_its_tasks_so_far(runs: Path, tmp_path: Path) -> None:
     path = unfinished(runs, tmp_path / "x")
     record, whole = RunRecord.read(path), RunRecord.read(runs / "er-ace-lider-0")
     assert record.state == "stopped"
@@ -64,19 +64,19 @@ def test_runs_are_found_at_any_depth_once_and_in_order(runs: Path, tmp_path: Pat
     "text",
     ["", "3", "{}", '{"config": {}}', '{"config": {"seed": 0}, "class_incremental": 3}'],
 )
-def test_damage_is_complained_of_and_left_out(runs: Path, tmp_path: Path, text: str) -> None:
+def test_a_damaged_result_is_left_out_with_a_message(runs: Path, tmp_path: Path, text: str) -> None:
     for name in ("good", "bad"):
         shutil.copytree(runs / "er-ace-0", tmp_path / name)
     (tmp_path / "bad/result.json").write_text(text)
-    records, complaints = read_all([tmp_path])
+    records, problems = read_all([tmp_path])
     assert [record.name for record in records] == ["good"]
-    assert len(complaints) == 1
-    assert "damaged" in complaints[0]
+    assert len(problems) == 1
+    assert "damaged" in problems[0]
     with pytest.raises(UserError, match="damaged"):
         read_all([tmp_path / "bad"])
 
 
-def test_result_json_is_all_that_is_read_of_a_finished_run(runs: Path, tmp_path: Path) -> None:
+def test_of_a_finished_run_only_result_json_is_read(runs: Path, tmp_path: Path) -> None:
     """So that listing many is quick: YAML is slow to read."""
     shutil.copytree(runs / "er-ace-0", tmp_path / "x")
     (tmp_path / "x/config.yaml").write_text("seed: 7")

@@ -30,7 +30,7 @@ def changed(record: RunRecord, **training: float) -> RunRecord:
     return RunRecord(record.path, "other", record.state, config, record.result)
 
 
-def test_rows_of_the_same_label_say_what_tells_them_apart(runs: Path) -> None:
+def test_rows_of_one_label_name_their_differing_values(runs: Path) -> None:
     record = RunRecord.read(runs / "er-ace-0")
     rows = group_by_seed([record, changed(record, lr=0.5)])
     assert [row.note for row in rows] == [f"lr {record.config['training']['lr']}", "lr 0.5"]

@@ -63,7 +63,7 @@ TERMS = {
     "mean ± std": "Mean and sample standard deviation over runs that differ in their seeds.",
     "best": "The best mean of its setting (benchmark, tasks, buffer, backbone, scale). "
     "The upper bound joint does not compete.",
-    "LiDER adds": "The metric with LiDER minus the metric without it, paired by seed: the mean "
+    "LiDER's gain": "The metric with LiDER minus the metric without it, paired by seed: the mean "
     "difference and Student's 95 % interval. If the interval contains 0, these seeds do not show "
     "whether LiDER helps.",
     "paper": "The number that the paper reports for this row, at full scale.",

@@ -23,7 +23,7 @@ def page(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_every_page_loads_without_a_complaint_or_a_request(browser: Any, page: Path) -> None:
+def test_every_page_loads_without_errors_or_requests(browser: Any, page: Path) -> None:
     for fragment in (
         "",
         "#runs",
@@ -33,7 +33,7 @@ def test_every_page_loads_without_a_complaint_or_a_request(browser: Any, page: P
         *(f"#run-{n}" for n in range(7)),
     ):
         browser.open(page, fragment)
-        assert browser.complaints() == [], fragment
+        assert browser.errors() == [], fragment
         assert browser.requests() == [page.as_uri()], fragment
         assert browser.texts("main h2"), fragment
 
@@ -95,7 +95,7 @@ def test_switching_runs_by_link_list_and_history(browser: Any, page: Path) -> No
     assert "gmed" in browser.run("document.title")
     browser.run("history.back()")
     browser.wait("document.querySelector('h2').textContent === 'er-ace-lider-0'")
-    assert browser.complaints() == []
+    assert browser.errors() == []
 
 
 def test_a_run_shows_matrix_curves_memory_and_configuration(
@@ -133,7 +133,7 @@ def test_poisoned_and_edited_samples_are_marked(browser: Any, page: Path) -> Non
     assert "poisoned: the label is wrong" in browser.run(names)
 
 
-def test_definitions_are_one_focus_away(browser: Any, page: Path) -> None:
+def test_focus_shows_a_definition(browser: Any, page: Path) -> None:
     browser.open(page)
     button = "document.querySelector('#methods thead th:nth-child(4) button')"
     tip = "document.getElementById('tip')"
@@ -153,7 +153,7 @@ def test_definitions_are_one_focus_away(browser: Any, page: Path) -> None:
         assert len(browser.texts("#tip")[0]) > 30
 
 
-def test_charts_answer_to_the_keyboard_and_to_readers(browser: Any, page: Path) -> None:
+def test_charts_work_with_keyboard_and_screen_reader(browser: Any, page: Path) -> None:
     browser.open(page)
     browser.run("document.querySelector('.chart svg[tabindex]').focus()")
     browser.press("ArrowRight")
@@ -205,7 +205,7 @@ def test_dark_and_light(browser: Any, page: Path) -> None:
     browser.call(media, features=[])
 
 
-def test_the_other_setting_is_one_click_away(browser: Any, page: Path) -> None:
+def test_a_click_switches_the_setting(browser: Any, page: Path) -> None:
     browser.open(page)
     before = browser.texts(f"#methods {FINAL}")
     browser.click("[data-value=task_incremental]")
@@ -219,12 +219,12 @@ def test_a_narrow_window_scrolls_down_only(browser: Any, page: Path, fragment: s
     browser.wait("document.documentElement.scrollWidth <= 360")
 
 
-def test_it_prints(browser: Any, page: Path) -> None:
+def test_the_page_prints(browser: Any, page: Path) -> None:
     browser.open(page, "#run-2")
     pdf = browser.print()
     assert pdf.startswith(b"%PDF")
     assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 8
-    assert browser.complaints() == []
+    assert browser.errors() == []
 
 
 def test_html_in_names_and_labels_does_no_harm(browser: Any, runs: Path, tmp_path: Path) -> None:
@@ -238,19 +238,19 @@ def test_html_in_names_and_labels_does_no_harm(browser: Any, runs: Path, tmp_pat
         assert browser.run("window.hacked") is None
         assert browser.texts("h1") == [NASTY]
         assert browser.run("document.querySelectorAll('img').length") == 0
-        assert browser.complaints() == []
+        assert browser.errors() == []
     assert browser.texts("main h2")[0] == NASTY
     assert browser.texts(".memory-class .name")[0].startswith(NASTY)
 
 
-def test_the_policy_stops_a_script_that_got_in(browser: Any, page: Path) -> None:
+def test_the_content_policy_blocks_injected_scripts(browser: Any, page: Path) -> None:
     browser.open(page)
     browser.run(
         "(() => { const s = document.createElement('script'); s.textContent = 'window.hacked=1'; "
         "document.body.append(s); const i = new Image(); i.src = 'http://127.0.0.1:9/x'; })()"
     )
     assert browser.run("window.hacked") is None
-    assert any("Content Security Policy" in text for text in browser.complaints())
+    assert any("Content Security Policy" in text for text in browser.errors())
 
 
 def test_a_page_opens_at_its_top(browser: Any, page: Path) -> None:
@@ -268,4 +268,4 @@ def test_two_hundred_runs_open(browser: Any, runs: Path, tmp_path: Path) -> None
     write_report(records, tmp_path / "x.html", memory=False)
     browser.open(tmp_path / "x.html", "#runs")
     assert len(browser.texts("#runs-table tbody th")) == 203
-    assert browser.complaints() == []
+    assert browser.errors() == []

@@ -9,7 +9,7 @@ VALUES = st.lists(st.floats(-1e6, 1e6) | st.just(math.nan) | st.none(), max_size
 
 
 @given(values=VALUES, points=st.integers(1, 60))
-def test_a_thinned_curve_keeps_its_extremes_its_end_and_its_bounds(
+def test_a_downsampled_curve_keeps_extremes_end_and_length(
     values: list[float | None], points: int
 ) -> None:
     steps = list(range(1, len(values) + 1))

@@ -1,4 +1,4 @@
-"""The page's data, and what a reader without a browser can tell of its safety."""
+"""The data in the page, and its safety as far as the text shows it."""
 
 import json
 import os
@@ -25,7 +25,7 @@ NASTY = "</script><script>window.hacked=1</script><img src=x onerror=window.hack
 
 
 class Blocks(HTMLParser):
-    """The JSON blocks of a page, as a browser would cut them out, and every tag."""
+    """The JSON blocks of a page, as a browser finds them, and the names of all tags."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ def page(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return out.read_text()
 
 
-def test_rows_hold_means_spreads_and_what_lider_adds(runs: Path, page: str) -> None:
+def test_rows_hold_means_deviations_and_the_gain_of_lider(runs: Path, page: str) -> None:
     data = Blocks(page).blocks["overview"]
     rows = {row["label"]: row for row in data["groups"]}
     faa = {
@@ -79,7 +79,7 @@ def test_the_best_of_each_setting_is_marked_once(page: str, metric: str, best: A
     assert marked == [rivals[means.index(best(means))]]
 
 
-def test_a_run_holds_all_that_its_page_shows(runs: Path, page: str) -> None:
+def test_a_run_block_holds_the_data_of_its_page(runs: Path, page: str) -> None:
     blocks = Blocks(page).blocks
     number = [r["name"] for r in blocks["overview"]["runs"]].index("er-ace-lider-0")
     run, record = blocks[f"run-{number}"], RunRecord.read(runs / "er-ace-lider-0")
@@ -121,7 +121,7 @@ def test_a_memory_on_disk_is_shown_too(tmp_path: Path) -> None:
     assert len(views[1]["label"]) == 20
 
 
-def test_the_page_refers_to_nothing_outside(page: str) -> None:
+def test_the_page_refers_to_no_other_file_or_address(page: str) -> None:
     assert set(re.findall(r"(?:src|href)=\"([^\"]*)\"", page)) == {"data:,", "#main"}
     urls = set(re.findall(r"https?://[^\"'\s)]*", re.sub(r"<script type.*?</script>", "", page)))
     assert urls == {"http://www.w3.org/2000/svg"}  # a name, not an address
@@ -150,7 +150,7 @@ def test_the_papers_numbers_stand_beside_ours(runs: Path) -> None:
     assert [row["paper"] for row in rows if row["paper"]] == [{"faa": 12.5, "ff": 3.0}]
 
 
-def test_every_word_that_the_script_explains_has_an_explanation(page: str) -> None:
+def test_every_term_in_the_script_has_a_definition(page: str) -> None:
     words = re.findall(r"\bterm\(\"[^\"]*\"(?:, \"([^\"]*)\")?\)", page)
     plain = re.findall(r"\bterm\(\"([^\"]*)\"\)", page) + re.findall(
         r"explain\(\"([^\"]*)\"\)", page
@@ -160,7 +160,7 @@ def test_every_word_that_the_script_explains_has_an_explanation(page: str) -> No
     assert used <= {*TERMS, *METRICS}
 
 
-def test_a_damaged_checkpoint_costs_the_images_alone(runs: Path, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_only_removes_the_images(runs: Path, tmp_path: Path) -> None:
     shutil.copytree(runs / "er-ace-0", tmp_path / "x")
     for file in (tmp_path / "x/checkpoints").iterdir():
         file.write_bytes(b"broken")
@@ -168,13 +168,13 @@ def test_a_damaged_checkpoint_costs_the_images_alone(runs: Path, tmp_path: Path)
     assert Blocks((tmp_path / "x.html").read_text()).blocks["run-0"]["memory"] is None
 
 
-def test_a_place_that_cannot_be_written_is_one_sentence(runs: Path, tmp_path: Path) -> None:
+def test_an_unwritable_path_is_refused(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="cannot write"):
         write_report([RunRecord.read(runs / "joint")], tmp_path / "file/x.html")
 
 
-def test_not_finite_numbers_become_gaps(runs: Path, tmp_path: Path) -> None:
+def test_non_finite_numbers_become_gaps(runs: Path, tmp_path: Path) -> None:
     shutil.copytree(runs / "er-ace-0", tmp_path / "x")
     line = {
         "kind": "step",
@@ -191,7 +191,7 @@ def test_not_finite_numbers_become_gaps(runs: Path, tmp_path: Path) -> None:
     assert run["memory"] is None
 
 
-def test_a_folder_whose_name_is_no_text_is_shown(runs: Path, tmp_path: Path) -> None:
+def test_a_folder_name_may_be_invalid_unicode(runs: Path, tmp_path: Path) -> None:
     name = os.fsdecode(b"caf\xe9")
     try:
         shutil.copytree(runs / "er-ace-0", tmp_path / name)

@@ -13,7 +13,7 @@ def rows_of(page: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-def test_no_cell_is_blank_and_every_printed_number_is_there() -> None:
+def test_the_page_holds_every_printed_number_and_no_blank_cell() -> None:
     page = as_markdown(assemble([]))
     tables = page.partition("## Every cell of the paper")[2]
     cells = [cell for row in rows_of(tables) for cell in row]
@@ -32,7 +32,7 @@ def test_the_findings_stand_on_the_page() -> None:
     assert "## What it says\n\nNothing yet.\n" in page
 
 
-def test_a_row_of_the_terminal_has_the_papers_number_and_ours() -> None:
+def test_a_terminal_row_shows_the_paper_and_our_number() -> None:
     rows = assemble([])["cells"][:3]
     table = cell_table(rows)
     assert list(table.columns[1].cells) == ["73.29", "75.20", "53.55"]

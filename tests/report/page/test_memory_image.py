@@ -47,7 +47,7 @@ def test_every_image_is_where_its_label_says(channels: int) -> None:
         assert view["task"][place] == held["data"]["task"][i]
 
 
-def test_too_much_becomes_less_of_every_class() -> None:
+def test_a_small_budget_shows_fewer_images_of_every_class() -> None:
     held = memory(600, side=16)
     whole, part = memory_view(held, 10_000_000), memory_view(held, 60_000)
     assert whole is not None
@@ -77,7 +77,7 @@ def test_marks_and_pixels_out_of_range() -> None:
     assert (large["width"], large["height"]) == (64, 64)
 
 
-def test_nothing_to_show() -> None:
+def test_no_images_give_no_picture() -> None:
     assert memory_view({"filled": 0, "data": {}}, 1000) is None
     assert memory_view({"filled": 3, "data": {"y": torch.zeros(3)}}, 1000) is None
 
@@ -92,16 +92,16 @@ def filled(storage: str, folder: Path | None = None, dtype: torch.dtype = torch.
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-def test_a_memory_on_disk_looks_as_it_does_in_ram(tmp_path: Path, dtype: torch.dtype) -> None:
+def test_a_memory_on_disk_looks_like_one_in_ram(tmp_path: Path, dtype: torch.dtype) -> None:
     on_disk = filled("disk", tmp_path, dtype).state_dict()
     assert on_disk["data"]["x"]["dtype"] == dtype
     in_ram = filled("ram", dtype=dtype).state_dict()
     for budget in (1_000_000, 9_000):
         assert memory_view(on_disk, budget, tmp_path) == memory_view(in_ram, budget)
-    assert memory_view(on_disk, 1_000_000) is None  # nobody said where
+    assert memory_view(on_disk, 1_000_000) is None  # without its folder
 
 
-def test_of_a_memory_on_disk_only_what_is_shown_is_read(tmp_path: Path, monkeypatch) -> None:
+def test_only_the_images_shown_are_read_from_disk(tmp_path: Path, monkeypatch) -> None:
     state, read = filled("disk", tmp_path).state_dict(), []
     original = disk_rows.StoredRows.__getitem__
 
@@ -118,7 +118,7 @@ def test_of_a_memory_on_disk_only_what_is_shown_is_read(tmp_path: Path, monkeypa
     assert max(read) == 8
 
 
-def test_rows_that_have_changed_are_not_shown_as_something_else(tmp_path: Path) -> None:
+def test_changed_rows_on_disk_are_refused(tmp_path: Path) -> None:
     kept = filled("disk", tmp_path)
     state = kept.state_dict()
     (tmp_path / "x.rows").write_bytes(bytes((tmp_path / "x.rows").stat().st_size))

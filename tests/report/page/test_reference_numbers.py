@@ -17,7 +17,7 @@ def kept(config: dict, seed: int, faa: float) -> LedgerRecord:
     return LedgerRecord.model_construct(class_incremental=metrics, **facts)
 
 
-def test_only_the_same_configuration_is_told(runs: Path) -> None:
+def test_the_ledger_matches_the_same_configuration_only(runs: Path) -> None:
     groups = group_by_seed(read_all([runs])[0])
     config = groups[0].first.config
     records = [kept(config, 0, 20.0), kept(config, 1, 22.0)]

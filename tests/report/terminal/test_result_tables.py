@@ -23,7 +23,7 @@ def printed(table: object) -> str:
     return console.export_text()
 
 
-def test_comparison_shows_mean_and_spread_in_80_columns() -> None:
+def test_method_table_shows_mean_and_deviation_in_80_columns() -> None:
     text = printed(method_table({"a": [RESULT, WORSE], "b": [WORSE]}))
     assert "65.00 ± 7.07" in text
     assert "30.00" in text

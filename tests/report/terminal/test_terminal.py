@@ -1,4 +1,4 @@
-"""`lider runs`, `compare`, `watch` and `report`, as a user meets them."""
+"""The commands `lider runs`, `compare`, `watch` and `report`."""
 
 import json
 import os
@@ -58,7 +58,7 @@ def test_runs_lists_them_in_80_columns(lider: Any, runs: Path) -> None:
         (["faa>100"], []),
     ],
 )
-def test_where(runs: Path, conditions: list[str], names: list[str]) -> None:
+def test_where_selects_runs(runs: Path, conditions: list[str], names: list[str]) -> None:
     records, _ = read_all([runs])
     chosen = choose(records, [Condition.parse(text) for text in conditions])
     assert [record.name for record in chosen] == names
@@ -86,7 +86,7 @@ def test_where_by_metric_agrees_with_the_metric(runs: Path) -> None:
         ("watch nowhere --once", "nowhere is not a folder"),
     ],
 )
-def test_mistakes_are_one_sentence(
+def test_mistakes_give_one_sentence_and_exit_code_2(
     lider: Any, runs: Path, tmp_path: Path, arguments: str, says: str
 ) -> None:
     (tmp_path / "file").touch()
@@ -145,7 +145,7 @@ def test_a_seed_that_was_run_twice_is_one_seed(lider: Any, runs: Path, tmp_path:
     assert "seed 0\n" in lider("compare", "a", "b")[1]
 
 
-def test_report_says_what_it_left_out(lider: Any, runs: Path, tmp_path: Path) -> None:
+def test_report_names_the_runs_left_out(lider: Any, runs: Path, tmp_path: Path) -> None:
     for name in ("good", "bad"):
         shutil.copytree(runs / "er-ace-0", tmp_path / "r" / name)
     (tmp_path / "r/bad/result.json").write_text("{")
@@ -194,14 +194,14 @@ LOGGED, SHOWN, COMPARED = ("report",), ("report", "watch"), ("report", "watch", 
         (empty_the_rows, COMPARED),
     ],
 )
-def test_a_damaged_run_costs_itself_alone(
+def test_a_damaged_run_is_left_out_and_named(
     lider: Any,
     runs: Path,
     tmp_path: Path,
     damage: Callable[[Path], None],
     who: tuple[str, ...],
 ) -> None:
-    """who: the commands that need what is damaged, which leave the run out and say so."""
+    """who: the commands that read the damaged file; they leave the run out and name it."""
     for name in ("a-good", "bad", "z-good"):
         shutil.copytree(runs / "er-ace-0", tmp_path / "r" / name)
     damage(tmp_path / "r/bad")
@@ -213,8 +213,8 @@ def test_a_damaged_run_costs_itself_alone(
     for name, words in commands.items():
         code, out, err = lider(*words)
         assert code == 0, (name, err)
-        complaint = "lider: left out: r/bad"
-        assert (err.count("\n"), err.startswith(complaint)) == (
+        message = "lider: left out: r/bad"
+        assert (err.count("\n"), err.startswith(message)) == (
             (1, True) if name in who else (0, False)
         ), (name, err)
         if name == "report":
@@ -236,7 +236,7 @@ def test_watch_once_shows_one_run_or_many(lider: Any, runs: Path) -> None:
         assert name in out
 
 
-def test_how_far_a_run_is(runs: Path, tmp_path: Path) -> None:
+def test_progress_and_time_left(runs: Path, tmp_path: Path) -> None:
     shutil.copytree(runs / "er-ace-0", tmp_path / "x")
     (tmp_path / "x/result.json").unlink()
     lines = (tmp_path / "x/metrics.jsonl").read_text().splitlines(keepends=True)
@@ -264,7 +264,7 @@ def test_sparkline_bounds() -> None:
 def test_watch_follows_a_run_to_its_end_in_a_terminal(
     runs: Path, tmp_path: Path, colour: bool
 ) -> None:
-    """A run under way is shown as such; once it has finished, so has the watch."""
+    """A running run is shown as running; watch ends when the run has finished."""
     path = tmp_path / "x"
     shutil.copytree(runs / "er-ace-0", path)
     result = (path / "result.json").read_bytes()
@@ -319,7 +319,7 @@ def test_watch_ends_quietly_on_ctrl_c(runs: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [["runs", "{runs}"], ["watch", "{runs}", "--once"], ["report", "--help"]]
 )
-def test_looking_at_runs_needs_no_torch(runs: Path, arguments: list[str]) -> None:
+def test_run_listings_import_no_torch(runs: Path, arguments: list[str]) -> None:
     filled = [text.format(runs=runs) for text in arguments]
     program = (
         f"import sys\nfrom liderlab.cli import main\nsys.argv = ['lider', *{filled!r}]\n"

@@ -81,7 +81,7 @@ def accuracy_tables(result: Result) -> Group:
 
 
 def _accuracy_table(matrix: Sequence[Sequence[float | None]], columns: range) -> Table:
-    """Rows start with the first of its tasks: before that, none of them was trained."""
+    """Rows start with the first column's task: earlier rows would be empty."""
     table = Table(box=HORIZONTALS, padding=(0, 1, 0, 0))
     table.add_column("after", justify="right")
     for task in columns:

@@ -101,7 +101,9 @@ def comparison_tables(comparison: Comparison) -> Iterator[RenderableType]:
 def _configuration_table(fields: dict[str, list[Any]]) -> RenderableType:
     if not fields:
         return Text("\nThe configurations are the same.")
-    table = Table(title="differences", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table = Table(
+        title="differences in configuration", title_justify="left", box=None, padding=(0, 2, 0, 0)
+    )
     for column in ("", "A", "B"):
         table.add_column(column, overflow="fold")
     for field, values in fields.items():
@@ -110,7 +112,9 @@ def _configuration_table(fields: dict[str, list[Any]]) -> RenderableType:
 
 
 def _metric_table(comparison: Comparison) -> Table:
-    table = Table(title="percent", title_justify="left")
+    several = any(len(group.runs) > 1 for group in comparison.groups)
+    title = "percent: mean ± std; B − A by seed ± 95 % interval" if several else "percent"
+    table = Table(title=title, title_justify="left")
     for column in ("", "A", "B", "B − A"):
         table.add_column(column, justify="right" if column else "left")
     for setting, label in SETTINGS.items():

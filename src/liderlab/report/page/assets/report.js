@@ -399,7 +399,7 @@ function addsCell(group, metric = "faa") {
   const why = [`Over ${adds.n} common seed${adds.n === 1 ? "" : "s"}.`,
     adds.n < 2 && "An interval needs two.",
     group.also.length && `LiDER is not the only difference: the runs also differ in ${group.also.join(", ")}.`].filter(Boolean).join(" ");
-  return explained(h("span", { class: `term ${clear ? (adds.mean > 0 ? "up" : "down") : "faint"}`, tabindex: 0 }, text, group.also.length > 0 && " *"), "LiDER adds", why);
+  return explained(h("span", { class: `term ${clear ? (adds.mean > 0 ? "up" : "down") : "faint"}`, tabindex: 0 }, text, group.also.length > 0 && " *"), "LiDER's gain", why);
 }
 function scaleCell(group) {
   const badge = h("span", { class: "badge", tabindex: group.changes.length ? 0 : null }, group.scale);
@@ -422,7 +422,7 @@ function overviewTable(groups) {
     { label: "Buffer", numeric: true, explain: explain("buffer"), value: (g) => g.buffer, cell: bufferText },
     ...metrics,
     all.groups.some((g) => Object.values(g.adds.class_incremental).some(Boolean)) &&
-      { label: "LiDER adds (FAA)", numeric: true, downFirst: true, explain: explain("LiDER adds"), value: (g) => g.adds[state.setting].faa?.mean ?? null, cell: (g) => addsCell(g) },
+      { label: "LiDER's gain (FAA)", numeric: true, downFirst: true, explain: explain("LiDER's gain"), value: (g) => g.adds[state.setting].faa?.mean ?? null, cell: (g) => addsCell(g) },
     all.groups.some((g) => Object.keys(g.paper).length) &&
       { label: "Paper (FAA, FF)", numeric: true, explain: explain("paper"), value: (g) => g.paper.faa ?? null, cell: (g) => paperCell(g) },
     all.groups.some((g) => g.ledger.n) &&
@@ -466,7 +466,7 @@ function overviewPage() {
       h("div", { class: "grid" },
         streams.map((stream) => card(`Mean accuracy on the tasks seen so far: ${stream}`, { class: streams.length + (adds.length > 0) > 1 ? "" : "wide" },
           lineChart(curves(stream), { title: `Mean accuracy on the tasks seen so far, ${stream}, percent`, xLabel: "tasks seen", yLabel: "accuracy (%)", from: 0, atMost: 100, whole: true, show: 8, percent: true }))),
-        adds.length > 0 && card(h("span", {}, term("LiDER's gain", "LiDER adds"), " in FAA, with 95 % interval"), {},
+        adds.length > 0 && card(h("span", {}, term("LiDER's gain"), " in FAA, with 95 % interval"), {},
           forest(adds.map((g) => ({ name: groupName(g) + (streams.length > 1 ? `, ${g.benchmark}` : "") + where(g), ...g.adds[state.setting].faa })), "Gain in FAA with LiDER", 1),
           h("p", { class: "note" }, "In points of final average accuracy. Grey: the interval contains 0, or there are too few seeds for an interval."))));
   }
@@ -586,7 +586,7 @@ function forgettingCard(matrix) {
   }
   const x = range(matrix.length).map((t) => t + 1).slice(1);
   const y = x.map((t) => { const v = range(t - 1).map((i) => forgotten(t - 1, i)); return v.some((w) => w === null) ? null : mean(v); });
-  return card(h("span", {}, term("Forgetting", "forgetting"), " of each task at the end, and its mean after each task"), {}, bars(end.map((_, i) => `task ${i + 1}`), end, "Forgetting at the end, points of accuracy"),
+  return card(h("span", {}, term("Forgetting", "forgetting"), " per task at the end, and its mean over time"), {}, bars(end.map((_, i) => `task ${i + 1}`), end, "Forgetting at the end, points of accuracy"),
     lineChart([{ name: "mean forgetting", x, y, colour: "var(--bad)" }], { title: "Mean forgetting after each task", xLabel: "after task", atMost: 100, whole: true, height: 150, percent: true }));
 }
 
