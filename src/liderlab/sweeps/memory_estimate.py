@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from ..config.identity import may_differ
-from ..config.merging import make_config
+from ..config.merging import stored_config
 from ..config.schema import RunConfig
 from ..runs.build import Run, build, completed
 
@@ -28,15 +28,16 @@ def memory_need(config: RunConfig, device: str | None = None) -> int:
     if device is not None:
         config = config.model_copy(update={"device": device})
     tree = completed(config).model_dump(mode="json")
-    for name in may_differ("experiment") - {"device"}:
-        tree.pop(name, None)
+    for name, field in RunConfig.model_fields.items():
+        if name in may_differ("experiment") - {"device"}:
+            tree[name] = field.get_default(call_default_factory=True)
     tree["training"] = {name: tree["training"][name] for name in ("batch_size", "replay_size")}
     return _need(json.dumps(tree, sort_keys=True))
 
 
 @cache
 def _need(text: str) -> int:
-    work = build(make_config(json.loads(text)))
+    work = build(stored_config(json.loads(text)))
     image = math.prod(work.stream.image_shape)
     network = sum(p.nbytes for p in work.loop.network.parameters())
     row = image + 8 * len(work.stream.names) + 32
