@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,7 +33,7 @@ from .folder import DamagedResult, RunFolder
 from .interruption import stop_requests
 from .out_of_memory import asked_for
 from .provenance import check_origin
-from .recorder import Listener, Recorder, SilentRecorder
+from .recorder import Listener, Recorder
 from .trackers import Trackers, check_installed
 
 Existing = Literal["refuse", "replace", "resume"]
@@ -81,9 +81,9 @@ def run(
                 others.meet(team, placement, device)
             begin_together(team, None, _identity(work, folder))
             _restore(work, folder, state)
-            recorder = Recorder(work, state, folder, trackers, listener)
+            recorder = Recorder(work, folder, state, trackers, listener)
             with _failures_explained(folder, team, others):
-                return _train(work, recorder, folder)
+                return _train(work, folder, recorder)
 
 
 def _begin(
@@ -156,14 +156,13 @@ def take_part(
     begin_together(team, error, "" if work is None else _identity(work, folder))
     assert work is not None
     with deterministic(bool(work.config.deterministic)):
-        state = folder.resume_state()
-        _restore(work, folder, state)
+        _restore(work, folder, folder.resume_state())
         with _failures_explained(folder, team):
-            return _train(work, SilentRecorder(work, state), folder)
+            return _train(work, folder, None)
 
 
 def _identity(work: Run, folder: RunFolder) -> str:
-    """What all ranks must have in common, as text."""
+    """Configuration, folder and origin, which must be the same on all ranks, as text."""
     config = identity(work.config, "processes")
     return json.dumps([config, str(folder.path), work.origin], sort_keys=True, default=str)
 
@@ -182,19 +181,27 @@ def _restore(work: Run, folder: RunFolder, state: State | None) -> None:
         loop.memory.checkpointed(state["steps"], folder.checkpoints.oldest())
 
 
-def _train(work: Run, recorder: SilentRecorder, folder: RunFolder) -> dict[str, Any]:
-    """Train to the end, and save whenever it is time; all ranks do so together."""
-    team = work.loop.team
-    team.check_same("the checkpoint", work.loop.steps)
-    with stop_requests() as request, recorder:
-        for event in work.loop:
-            recorder.record(event)
-            stop, due = team.agree(request.signal or 0, recorder.due())
+def _train(work: Run, folder: RunFolder, recorder: Recorder | None) -> dict[str, Any]:
+    """Train to the end, with a checkpoint whenever it is time; all ranks do so together.
+
+    recorder: rank 0's.
+    """
+    loop, team = work.loop, work.loop.team
+    team.check_same("the checkpoint", loop.steps)
+    with stop_requests() as request, recorder or nullcontext():
+        for event in loop:
+            if recorder:
+                recorder.record(event)
+            stop, due = team.agree(request.signal or 0, recorder is not None and recorder.due())
             if isinstance(event, TaskDone) or stop or due:
-                recorder.save()
+                if recorder:
+                    recorder.save()
+                else:
+                    loop.check()
             if stop:
                 raise Stopped(stop, str(folder.path))
-        return recorder.finish()
+        result: dict[str, Any] = team.gather_objects(recorder and recorder.finish())[0]
+    return result
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What a run writes while it trains: metrics, progress, checkpoints, its result; and its clock."""
+"""Writes the files of a run while it trains: metrics, progress, checkpoints, result."""
 
 from __future__ import annotations
 
@@ -21,66 +21,28 @@ Listener = Callable[[Run, Event], None]
 PROGRESS_EVERY = 1.0  # seconds
 
 
-class SilentRecorder:
-    """For the ranks that write nothing: they only check that all ranks have the same state."""
-
-    def __init__(self, work: Run, state: State | None) -> None:
-        """state: the checkpoint that the run resumes from."""
-        state = {"seconds": 0.0, "seconds_cpu": 0.0} if state is None else state
-        self._work = work
-        self._start = time.monotonic() - state["seconds"]
-        # unknown if the checkpoint of an older version does not say it
-        cpu = state.get("seconds_cpu")
-        self._cpu_start = None if cpu is None else time.process_time() - cpu
-
-    def __enter__(self) -> SilentRecorder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    @property
-    def seconds(self) -> float:
-        """Wall-clock time, over all processes that have worked on the run."""
-        return time.monotonic() - self._start
-
-    @property
-    def seconds_cpu(self) -> float | None:
-        """CPU time of all threads: what a run costs where others use the machine, too."""
-        return None if self._cpu_start is None else time.process_time() - self._cpu_start
-
-    def record(self, event: Event) -> None:
-        """Write down what has happened in the loop."""
-
-    def due(self) -> bool:
-        """Whether it is time for a checkpoint."""
-        return False
-
-    def save(self) -> None:
-        """Write a checkpoint."""
-        self._work.loop.check()
-
-    def finish(self) -> dict[str, Any]:
-        """Write the result of the finished run, and return it."""
-        return result_of(self._work, self.seconds, self.seconds_cpu)
-
-
-class Recorder(SilentRecorder):
-    """For rank 0, which writes the run's folder and tells listener and trackers."""
+class Recorder:
+    """Writes the folder of a run, and tells its trackers and listener; for rank 0 alone."""
 
     def __init__(
         self,
         work: Run,
-        state: State | None,
         folder: RunFolder,
+        state: State | None,
         trackers: Trackers,
         listener: Listener | None,
     ) -> None:
-        super().__init__(work, state)
-        self._folder, self._trackers, self._listener = folder, trackers, listener
+        """state: the checkpoint that the run resumes from."""
+        state = {"logged": 0, "seconds": 0.0, "seconds_cpu": 0.0} if state is None else state
+        self._work, self._folder = work, folder
+        self._trackers, self._listener = trackers, listener
         self._interval = CheckpointInterval.parse(work.config.checkpoint_every)
-        self._logged: int = state["logged"] if state else 0  # bytes of metrics.jsonl
         self._metrics: IO[bytes]
+        self._logged: int = state["logged"]  # bytes of metrics.jsonl
+        self._start = time.monotonic() - state["seconds"]
+        # unknown if the checkpoint of an older version does not say it
+        cpu = state.get("seconds_cpu")
+        self._cpu_start = None if cpu is None else time.process_time() - cpu
         self._saved_at, self._saved_steps = time.monotonic(), work.loop.steps
         self._planned, self._progress_at = 0, -math.inf
 
@@ -91,7 +53,18 @@ class Recorder(SilentRecorder):
     def __exit__(self, *_: object) -> None:
         self._metrics.close()
 
+    @property
+    def _seconds(self) -> float:
+        """Wall-clock time, over all processes that have worked on the run."""
+        return time.monotonic() - self._start
+
+    @property
+    def _seconds_cpu(self) -> float | None:
+        """CPU time of all threads: what a run costs where others use the machine, too."""
+        return None if self._cpu_start is None else time.process_time() - self._cpu_start
+
     def record(self, event: Event) -> None:
+        """Log an event of the loop."""
         if line := metrics_line(self._work, event):
             self._metrics.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
             self._trackers.log(line)
@@ -110,24 +83,26 @@ class Recorder(SilentRecorder):
     def _write_progress(self) -> None:
         loop = self._work.loop
         self._planned = max(self._planned or loop.planned_steps(), loop.steps)
-        seconds = round(self.seconds, 1)
+        seconds = round(self._seconds, 1)
         self._folder.write_progress(
             {"step": loop.steps, "planned": self._planned, "seconds": seconds}
         )
         self._progress_at = time.monotonic()
 
     def due(self) -> bool:
+        """Whether it is time for a checkpoint."""
         steps = self._work.loop.steps - self._saved_steps
         return self._interval.due(steps, time.monotonic() - self._saved_at)
 
     def save(self) -> None:
+        """Write a checkpoint."""
         loop = self._work.loop
         self._metrics.flush()
         os.fsync(self._metrics.fileno())  # before the checkpoint, which states the length
         state = loop.state_dict() | {
             "logged": self._metrics.tell(),
-            "seconds": self.seconds,
-            "seconds_cpu": self.seconds_cpu,
+            "seconds": self._seconds,
+            "seconds_cpu": self._seconds_cpu,
             "seconds_evaluating": loop.evaluating,
             "origin": self._work.origin,
         }
@@ -136,7 +111,8 @@ class Recorder(SilentRecorder):
         self._saved_at, self._saved_steps = time.monotonic(), loop.steps
 
     def finish(self) -> dict[str, Any]:
-        result = super().finish()
+        """Write the result of the finished run, and return it."""
+        result = result_of(self._work, self._seconds, self._seconds_cpu)
         self._folder.write_result(result)
         self._trackers.finish(self._work.loop.steps, result)
         return result
