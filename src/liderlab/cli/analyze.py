@@ -41,14 +41,11 @@ def analyze(
         raise UserError(f"{name} compares runs; one run can be analysed by {analyses}")
     Request(scale)  # refuse a wrong scale before anything is loaded
 
-    from ..paper.studies.single_run_analysis import analyze_run
-    from ..report.study_files import write_findings
+    from ..report.study_files import write_analysis
     from ..report.terminal.findings_table import findings_table
 
-    findings, figure, document = analyze_run(name, run, scale)
     folder = out or run / "analysis" / name
-    title = f"# {document['title']}\n\nThe run {run}.\n\n"
-    write_findings(document, title, findings, figure, folder)
+    findings, document = write_analysis(name, run, scale, folder)
     if as_json:
         print_json(document)
         return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import RunFailed, UserError, unknown
+from ..errors import RunFailed, UserError
 from .commands import command, command_group, explain_stop
 from .options import Json, argument, flag, option
 from .output import new_console, print_json
@@ -19,7 +19,6 @@ from .study import runner
 if TYPE_CHECKING:
     from ..paper.ledger.campaign import CampaignRun
     from ..paper.ledger.record import LedgerRecord
-    from ..paper.ledger.reproduction_check import CheckOutcome
     from ..runs.planned_run import PlannedRun
 
 group = command_group("ledger", "lider ledger --table faa --setting cifar100", "lider ledger cells")
@@ -47,10 +46,11 @@ def show(
         if as_json or any((table, setting, status, records)):
             raise UserError(f"options come after the command: lider ledger {name} …")
         return
+    from ..paper.ledger.ledger_document import select_cells
     from ..report.terminal.ledger_tables import cell_table, count_table
 
     ledger = _ledger(records)[0]
-    chosen = _chosen(ledger, table, setting, status)
+    chosen = select_cells(ledger, table, setting, status)
     if as_json:
         kept = {id(row) for row in chosen}
         parts = {k: [row for row in ledger[k] if id(row) in kept] for k in ("cells", "ours")}
@@ -66,25 +66,6 @@ def show(
         console.print()
     console.print(cell_table(chosen))
     console.print("ours: mean ± std (seeds); –: not measured; --json tells how a scale is smaller")
-
-
-def _chosen(ledger: Tree, table: str | None, setting: str | None, status: str | None) -> list[Tree]:
-    """The cells that meet the conditions; a value that no cell has is refused."""
-    rows: list[Tree] = [*ledger["cells"], *ledger["ours"]]
-    kinds = {kind.partition(" ")[0]: kind for kind in ledger["statuses"]}
-    if status is not None and status not in kinds and status not in kinds.values():
-        raise unknown("status", status, kinds)
-    for field, value in (("table", table), ("setting", setting)):
-        names = list(dict.fromkeys(row[field] for row in rows))
-        if value is not None and value not in names:
-            raise unknown(field, value, names)
-    return [
-        row
-        for row in rows
-        if table in (None, row["table"])
-        and setting in (None, row["setting"])
-        and (status is None or row["status"].startswith(kinds.get(status, status)))
-    ]
 
 
 def _ledger(folder: Path | None) -> tuple[Tree, list[LedgerRecord]]:
@@ -176,8 +157,7 @@ def measure(
 def _analyze(items: Sequence[CampaignRun], out: Path, done: Sequence[PlannedRun]) -> None:
     """Analyse the first pair of runs, once."""
     from ..paper.ledger.campaign import ANALYSES, is_analysed
-    from ..paper.studies.single_run_analysis import analyze_run
-    from ..report.study_files import write_findings
+    from ..report.study_files import write_analysis
 
     for item in items:
         plan = item.plan(out)
@@ -187,9 +167,7 @@ def _analyze(items: Sequence[CampaignRun], out: Path, done: Sequence[PlannedRun]
             folder = plan.folder / "analysis" / name
             if not (folder / "result.json").is_file():
                 print(f"{name} in {plan.name}", file=sys.stderr)
-                findings, figure, document = analyze_run(name, plan.folder, item.scale)
-                title = f"# {document['title']}\n\nThe run {plan.name}.\n\n"
-                write_findings(document, title, findings, figure, folder)
+                write_analysis(name, plan.folder, item.scale, folder)
 
 
 @command("lider ledger collect ledger", group=group)
@@ -210,6 +188,7 @@ def collect(
 
     Reads run folders. Writes a small record of each run, ledger.json, ledger.md and the figures.
     """
+    from ..files import write_errors
     from ..paper.ledger.ledger_paths import ledger_paths
     from ..paper.ledger.record import merged, read_records, write_records
     from ..paper.ledger.record_collection import CollectedRecords, collect_records
@@ -221,11 +200,9 @@ def collect(
         print(f"left out {name}: {why}", file=sys.stderr)
     old = read_records(where.records) if where.records.is_dir() else []
     records = merged(old, found.records)
-    try:
+    with write_errors(where.pages):
         write_records(found.records, where.records)
         written = write_ledger(records, where.pages)
-    except OSError as error:
-        raise UserError(f"cannot write to {where.pages}: {error.strerror}") from None
     print(
         f"{len(found.records)} runs taken, {len(found.left_out)} left out; {len(records)} records; "
         f"wrote {', '.join(written)} in {where.pages}"
@@ -273,37 +250,9 @@ def check(
         now = repeat_run(record, out or Path(temporary) / "run", display)
         display.finish()
     outcome = compare(record, now, runs, tolerance)
-    _tell(cell, outcome, as_json)
+    if as_json:
+        print_json({"cell": cell, **outcome.as_tree()})
+    else:
+        print("\n".join(outcome.lines()))
     if not outcome.agrees:
         raise RunFailed(f"{cell} does not agree with its record")
-
-
-def _tell(cell: str, outcome: CheckOutcome, as_json: bool) -> None:
-    committed, now = outcome.committed, outcome.now
-    if as_json:
-        tree = {
-            "cell": cell,
-            "record": committed.name,
-            "agrees": outcome.agrees,
-            "committed": committed.class_incremental.model_dump(),
-            "now": now.class_incremental.model_dump(),
-            "apart": outcome.differences,
-            "allowed": outcome.allowed,
-            "other_versions": outcome.other_versions,
-        }
-        print_json(tree)
-        return
-    for metric in ("faa", "ff"):
-        a, b = committed.metric(metric), now.metric(metric)
-        if a is not None and b is not None:
-            print(
-                f"{metric.upper()}: committed {a:.4f}, now {b:.4f}, difference {b - a:+.4f} "
-                f"(allowed: {outcome.allowed[metric]:.4f})"
-            )
-    for name, (before, here) in outcome.other_versions.items():
-        print(f"{name}: committed {before}, here {here}")
-    if not outcome.differences:
-        exact = " and weights" if committed.network and now.network else ""
-        print(f"equal: FAA, FF, accuracy matrix{exact}")
-    else:
-        print(f"not equal: {', '.join(outcome.differences)}")

@@ -35,9 +35,11 @@ def option(
 ) -> Any:
     """An option, for `Annotated`.
 
-    names: by default the parameter's. default: in words, where it is not the parameter's. values:
-    offered on Tab. limits: min and max.
+    names: by default the parameter's. values: offered on Tab, the default first. default: in words,
+    where it is neither that nor the parameter's. limits: min and max.
     """
+    if default is None and values and not callable(values):
+        default = values[0]
     return typer.Option(
         *names,
         help=help,
@@ -102,10 +104,7 @@ Buffer = Annotated[
 Tasks = Annotated[int | None, option("Number of tasks.", WHAT, default="the benchmark's")]
 ORDERS = ("natural", "shuffled")
 ClassOrder = Annotated[
-    str | None,
-    option(
-        "natural, shuffled, or all classes like 3,1,2,0.", WHAT, default="natural", values=ORDERS
-    ),
+    str | None, option("natural, shuffled, or all classes like 3,1,2,0.", WHAT, values=ORDERS)
 ]
 
 Lider = Annotated[bool, flag("--lider", "Add LiDER (--regularizer lider).", LIDER)]
@@ -117,7 +116,6 @@ LiderOn = Annotated[
         "The rows that LiDER regularises: replay, or stream (ablation).",
         LIDER,
         metavar="ROWS",
-        default="replay",
         values=("replay", "stream"),
     ),
 ]
@@ -126,7 +124,6 @@ LiderDraw = Annotated[
     option(
         "reuse the method's replay batches, or draw fresh ones (as released).",
         LIDER,
-        default="reuse",
         values=("reuse", "fresh"),
     ),
 ]
@@ -147,7 +144,6 @@ Evaluate = Annotated[
         "Evaluate after every task, or only after the last.",
         TRAINING,
         metavar="WHEN",
-        default="every",
         values=("every", "last"),
     ),
 ]
@@ -157,7 +153,6 @@ OnNonfinite = Annotated[
         "stop at a non-finite loss or gradient, or skip the step.",
         TRAINING,
         metavar="ACTION",
-        default="stop",
         values=("stop", "skip"),
     ),
 ]
@@ -186,21 +181,11 @@ Pretrained = Annotated[
 
 Device = Annotated[
     str | None,
-    option(
-        "cpu, cuda, cuda:1, …, mps or auto.",
-        MACHINE,
-        default="cpu",
-        values=("cpu", "cuda", "mps", "auto"),
-    ),
+    option("cpu, cuda, cuda:1, …, mps or auto.", MACHINE, values=("cpu", "cuda", "mps", "auto")),
 ]
 MemoryStorage = Annotated[
     str | None,
-    option(
-        "Where the memory keeps its images: ram, or disk.",
-        MACHINE,
-        default="ram",
-        values=("ram", "disk"),
-    ),
+    option("Where the memory keeps its images: ram, or disk.", MACHINE, values=("ram", "disk")),
 ]
 MemoryDevice = Annotated[
     str | None, option("Device of a memory in RAM.", MACHINE, default="the network's")
@@ -214,14 +199,12 @@ Precision = Annotated[
         "Precision of training: float32, bfloat16 or float16.",
         MACHINE,
         metavar="TYPE",
-        default="float32",
         values=("float32", "bfloat16", "float16"),
     ),
 ]
 Compile = Annotated[bool, flag("--compile", "Compile the network (torch.compile).", MACHINE)]
 Threads = Annotated[
-    int | None,
-    option("CPU threads of each process.", MACHINE, default="torch's", min=1, max=1024),
+    int | None, option("CPU threads of each process.", MACHINE, default="torch's", min=1, max=1024)
 ]
 Devices = Annotated[
     int | None, option("Devices, or CPU processes, that share the run.", MACHINE, default="1")
@@ -231,7 +214,6 @@ Strategy = Annotated[
     option(
         "For several devices: ddp, or ddp-syncbn (BatchNorm over the rows of all devices).",
         MACHINE,
-        default="ddp",
         values=("ddp", "ddp-syncbn"),
     ),
 ]
@@ -272,7 +254,12 @@ CheckpointEvery = Annotated[
 TRACKERS = ("tensorboard", "wandb", "mlflow")
 Tracker = Annotated[
     list[str] | None,
-    option("Also log to tensorboard, wandb or mlflow; repeatable.", FILES, values=TRACKERS),
+    option(
+        "Also log to tensorboard, wandb or mlflow; repeatable.",
+        FILES,
+        default="none",
+        values=TRACKERS,
+    ),
 ]
 
 Workers = Annotated[

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..analysis.figure_style import save_figure
 from ..files import write_atomically, write_errors
+from ..paper.studies.single_run_analysis import analyze_run
 from ..paper.studies.study_definition import Findings, Row, TableColumn
 from .formatting import markdown_table, mean_std, with_interval
 
@@ -28,6 +29,16 @@ def write_study(completed: CompletedStudy, folder: Path) -> None:
     title = f"# {document['title']}\n\nThe paper: {document['paper']}.\n\n"
     figure = completed.study.show(completed.findings)
     write_findings(document, title, completed.findings, figure, folder)
+
+
+def write_analysis(
+    name: str, run: Path, scale: str, folder: Path
+) -> tuple[Findings, dict[str, Any]]:
+    """Analyse one run and write all `FILES`; returns the findings and what result.json holds."""
+    findings, figure, document = analyze_run(name, run, scale)
+    title = f"# {document['title']}\n\nThe run {run}.\n\n"
+    write_findings(document, title, findings, figure, folder)
+    return findings, document
 
 
 def write_findings(

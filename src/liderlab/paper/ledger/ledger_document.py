@@ -14,6 +14,7 @@ from dataclasses import asdict, replace
 from statistics import fmean
 from typing import Any
 
+from ...errors import unknown
 from .. import numbers
 from ..studies.cases import Case
 from .cells import OURS, case_of, cell_name, name_of
@@ -56,6 +57,27 @@ def assemble(records: Sequence[LedgerRecord]) -> Tree:
 def all_cells(ledger: Tree) -> dict[str, Tree]:
     """The paper's cells and our own, by name."""
     return {row["cell"]: row for row in (*ledger["cells"], *ledger["ours"])}
+
+
+def select_cells(
+    ledger: Tree, table: str | None, setting: str | None, status: str | None
+) -> list[Tree]:
+    """The cells that meet the conditions; a value that no cell has is refused."""
+    rows = list(all_cells(ledger).values())
+    kinds = {kind.partition(" ")[0]: kind for kind in ledger["statuses"]}
+    if status is not None and status not in kinds and status not in kinds.values():
+        raise unknown("status", status, kinds)
+    for field, value in (("table", table), ("setting", setting)):
+        names = list(dict.fromkeys(row[field] for row in rows))
+        if value is not None and value not in names:
+            raise unknown(field, value, names)
+    return [
+        row
+        for row in rows
+        if table in (None, row["table"])
+        and setting in (None, row["setting"])
+        and (status is None or row["status"].startswith(kinds.get(status, status)))
+    ]
 
 
 def as_json(ledger: Tree) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -47,6 +47,35 @@ class CheckOutcome:
         if not self.other_versions and not any(self.allowed.values()):
             return not self.differences
         return all((self.differences.get(m) or 0.0) <= self.allowed[m] for m in METRICS)
+
+    def as_tree(self) -> Tree:
+        """All of it as plain values."""
+        return {
+            "record": self.committed.name,
+            "agrees": self.agrees,
+            "committed": self.committed.class_incremental.model_dump(),
+            "now": self.now.class_incremental.model_dump(),
+            "apart": self.differences,
+            "allowed": self.allowed,
+            "other_versions": self.other_versions,
+        }
+
+    def lines(self) -> Iterator[str]:
+        """All of it in sentences."""
+        for metric in METRICS:
+            a, b = self.committed.metric(metric), self.now.metric(metric)
+            if a is not None and b is not None:
+                yield (
+                    f"{metric.upper()}: committed {a:.4f}, now {b:.4f}, difference {b - a:+.4f} "
+                    f"(allowed: {self.allowed[metric]:.4f})"
+                )
+        for name, (before, here) in self.other_versions.items():
+            yield f"{name}: committed {before}, here {here}"
+        if self.differences:
+            yield f"not equal: {', '.join(self.differences)}"
+        else:
+            exact = " and weights" if self.committed.network and self.now.network else ""
+            yield f"equal: FAA, FF, accuracy matrix{exact}"
 
 
 def records_of_cell(cell: str, ledger: Tree, records: Sequence[LedgerRecord]) -> list[LedgerRecord]:
