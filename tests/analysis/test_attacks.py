@@ -5,7 +5,7 @@ import torch
 
 from liderlab.analysis import fgsm, pgd, robustness
 from liderlab.analysis.attacks import loss_gradient
-from liderlab.analysis.pixels import Pixels, box
+from liderlab.analysis.pixels import Pixels, input_limits
 
 
 def test_attacks_lower_accuracy_and_pgd_as_much_as_fgsm(clouds, train):
@@ -74,6 +74,6 @@ def test_refuses():
     with pytest.raises(ValueError, match="unknown attack 'fgms': did you mean 'fgsm'"):
         robustness(lambda x: x, x, y, attacks=["fgms"])
     with pytest.raises(ValueError, match="1 or 3 channels, but got 2"):
-        box(Pixels(mean=[0.5] * 2), x)
+        input_limits(Pixels(mean=[0.5] * 2), x)
     with pytest.raises(ValueError, match="one label for each"):
         robustness(lambda x: x, x, y[:1])

@@ -6,45 +6,12 @@
     print(game.auc)
     analysis.plots.draw_guessing_game({"ER-ACE": game}).savefig("roc.png")
 
-None of them needs this package's runner, methods or data. What a model and data are: `scores`.
-Every result is a frozen dataclass of numbers and arrays with `to_dict()` for JSON.
+They need neither this package's runner nor its methods or data; `scores` says what a model and data
+are. Every result is a frozen dataclass of numbers and arrays with `to_dict()` for JSON.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-_HOMES = {
-    "guessing_game": "guessing",
-    "found_in": "guessing",
-    "GuessingGame": "guessing",
-    "decision_surface": "surface",
-    "follow_decision_surface": "surface",
-    "DecisionSurface": "surface",
-    "SurfaceHistory": "surface",
-    "lipschitz_bound": "lipschitz_bounds",
-    "lipschitz_constants": "lipschitz_bounds",
-    "LipschitzBound": "lipschitz_bounds",
-    "LipschitzConstants": "lipschitz_bounds",
-    "robustness": "attacks",
-    "fgsm": "attacks",
-    "pgd": "attacks",
-    "Robustness": "attacks",
-    "weight_perturbation": "weight_noise",
-    "WeightPerturbation": "weight_noise",
-    "hessian_spectrum": "loss_curvature",
-    "HessianSpectrum": "loss_curvature",
-    "measure_in_child": "training_cost",
-    "peak_memory": "training_cost",
-    "throughput": "training_cost",
-    "ChildMeasurement": "training_cost",
-    "Throughput": "training_cost",
-    "toy_tasks": "toy_problem",
-    "toy_boundaries": "toy_problem",
-    "ToyBoundaries": "toy_problem",
-    "Pixels": "pixels",
-}
-
-__all__ = [*_HOMES, "plots"]
 
 if TYPE_CHECKING:
     from . import plots as plots
@@ -76,6 +43,21 @@ if TYPE_CHECKING:
     from .training_cost import throughput as throughput
     from .weight_noise import WeightPerturbation as WeightPerturbation
     from .weight_noise import weight_perturbation as weight_perturbation
+
+# Imported on first use: `figure_style` and `training_cost` need no torch.
+_MODULES = {
+    "attacks": "Robustness fgsm pgd robustness",
+    "guessing": "GuessingGame found_in guessing_game",
+    "lipschitz_bounds": "LipschitzBound LipschitzConstants lipschitz_bound lipschitz_constants",
+    "loss_curvature": "HessianSpectrum hessian_spectrum",
+    "pixels": "Pixels",
+    "surface": "DecisionSurface SurfaceHistory decision_surface follow_decision_surface",
+    "toy_problem": "ToyBoundaries toy_boundaries toy_tasks",
+    "training_cost": "ChildMeasurement Throughput measure_in_child peak_memory throughput",
+    "weight_noise": "WeightPerturbation weight_perturbation",
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+__all__ = [*_HOMES, "plots"]
 
 
 def __getattr__(name: str) -> Any:

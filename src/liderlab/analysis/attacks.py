@@ -1,9 +1,9 @@
-r"""How far a model's accuracy falls when its inputs are moved against it.
+r"""Adversarial attacks, and a model's accuracy under them.
 
     FGSM (one step):   x' = x + ε · sign ∇_x L(f(x), y)
     PGD (many steps):  x' ← Π_ε [ x' + a · sign ∇_x L(f(x'), y) ],  from a random start
 
-Π_ε keeps every pixel within ε of where it was, and between black and white.
+Π_ε keeps every pixel within ε of its start, and between black and white.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from torch import Tensor
 
 from ..errors import unknown
 from .analysis_result import AnalysisResult
-from .pixels import Normalisation, Pixels, box, pixel
+from .pixels import Normalisation, Pixels, input_limits, pixel_size
 from .scores import (
     BATCH,
     Model,
     accuracy,
-    asking,
     check_data,
     cross_entropy,
     device_of,
+    in_eval_mode,
     scores,
 )
 
@@ -35,7 +35,7 @@ Attack = Literal["fgsm", "pgd"]
 
 @dataclass(frozen=True, eq=False)
 class Robustness(AnalysisResult):
-    """accuracy: percent, one for each of epsilons (in pixels of 0…1), by attack."""
+    """accuracy: by attack, in percent, for each of epsilons (in pixels of 0…1)."""
 
     epsilons: np.ndarray
     accuracy: dict[str, np.ndarray]
@@ -94,10 +94,10 @@ def fgsm(
     classes: Sequence[int] | None = None,
     normalisation: Normalisation | None = None,
 ) -> Tensor:
-    """x after one step of size ε up the loss, in every pixel; untargeted."""
+    """x after one step of size ε up the loss in every pixel; untargeted."""
     normalisation = normalisation or Pixels()
-    step = epsilon * pixel(normalisation, x)
-    low, high = box(normalisation, x)
+    step = epsilon * pixel_size(normalisation, x)
+    low, high = input_limits(normalisation, x)
     return (x + step * loss_gradient(model, x, y, classes).sign()).clamp(low, high)
 
 
@@ -111,11 +111,11 @@ def pgd(
     steps: int = 10,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """x after `steps` steps of 2.5 ε / steps up the loss, never further than ε from its start."""
+    """x after `steps` steps of 2.5 ε / steps up the loss, within ε of x."""
     normalisation = normalisation or Pixels()
     generator = generator or torch.Generator().manual_seed(0)
-    reach = epsilon * pixel(normalisation, x)
-    low, high = box(normalisation, x)
+    reach = epsilon * pixel_size(normalisation, x)
+    low, high = input_limits(normalisation, x)
     low, high = torch.maximum(low, x - reach), torch.minimum(high, x + reach)
     start = 2 * torch.rand(x.shape, generator=generator).to(x) - 1
     moved = (x + reach * start).clamp(low, high)
@@ -128,9 +128,9 @@ def pgd(
 def loss_gradient(
     model: Model, x: Tensor, y: Tensor, classes: Sequence[int] | None = None
 ) -> Tensor:
-    """∇_x of each sample's cross-entropy: the shape of x. The model's own gradients stay."""
+    """∇_x of each sample's cross-entropy, in the shape of x; parameters keep their `.grad`."""
     device, parts = device_of(model, x), []
-    with asking(model), torch.enable_grad():
+    with in_eval_mode(model), torch.enable_grad():
         for rows, labels in zip(x.split(BATCH), y.split(BATCH), strict=True):
             point = rows.detach().to(device).clone().requires_grad_()
             loss = cross_entropy(model(point), labels.to(device), classes) * len(rows)

@@ -1,11 +1,11 @@
 r"""The buffer guessing game: which samples of the first task does the model rehearse?
 
-Each sample's score is the mean height of the decision surface in its neighbourhood, in
-probabilities p among the task's own classes (task-incremental),
+Each sample's score is the mean height of the decision surface around it, in probabilities p among
+the task's own classes (task-incremental),
 
     s_x = E_δ [ p(x + δ)_y − max_{i ≠ y} p(x + δ)_i ],      δ ~ N(0, noise²),
 
-and the ROC curve says how well the scores tell rehearsed samples from the others. A model that
+and the ROC curve shows how well the scores tell rehearsed samples from the others. A model that
 overfits its memory gives it away.
 """
 
@@ -21,8 +21,8 @@ from torch import Tensor
 
 from ..errors import unknown
 from .analysis_result import AnalysisResult
-from .pixels import Normalisation, Pixels, pixel
-from .scores import Model, check_data, margin, relative, scores
+from .pixels import Normalisation, Pixels, pixel_size
+from .scores import Model, check_data, margin, scores, shift_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,23 +48,23 @@ def guessing_game(
     normalisation: Normalisation | None = None,
     generator: torch.Generator | None = None,
 ) -> GuessingGame:
-    """Play the game with a model, what it had in memory, and the first task's data.
+    """Play the game with a model, the samples in its memory, and the first task's data.
 
     Args:
         model: any function from inputs (n, …) to scores (n, classes).
-        memory: a mask (n,) of the samples that were in memory, or their inputs (m, …), which are
-            looked up among the data (see `found_in`).
-        data: x and y of the first task, inputs as the model takes them.
+        memory: a mask (n,) of the samples in memory, or their inputs (m, …), which `found_in`
+            looks up among the data.
+        data: x and y of the first task.
         task_classes: the task's (consecutive) classes, to which predictions are restricted.
         noise: standard deviation of the perturbations, in pixels of 0…1 (see `normalisation`).
-        perturbations: how many of them; 0 looks at the samples themselves.
-        against: "others", the decision function S of the paper in probabilities, or "highest", its
-            sentence taken literally: the right class included, so never above 0.
+        perturbations: their number; 0 scores the samples themselves.
+        against: "others", the paper's decision function S in probabilities; or "highest", the
+            paper's sentence taken literally: the right class included, so never above 0.
         normalisation: how inputs come from pixels; by default they are pixels in 0…1.
         generator: draws the perturbations.
 
     >>> x, y = torch.tensor([[2.0, 0.0], [0.1, 0.0], [0.0, 3.0], [0.0, 0.0]]), [0, 0, 1, 1]
-    >>> rehearsed = torch.tensor([True, False, True, False])  # the ones that it is sure about
+    >>> rehearsed = torch.tensor([True, False, True, False])  # the samples with large margins
     >>> guessing_game(lambda x: x, rehearsed, (x, torch.tensor(y)), perturbations=0).auc
     1.0
     """
@@ -83,14 +83,14 @@ def guessing_game(
             f"{int(inside.sum())} of {len(y)} in memory."
         )
     generator = generator or torch.Generator().manual_seed(0)
-    scale = noise * pixel(normalisation or Pixels(), x)
+    scale = noise * pixel_size(normalisation or Pixels(), x)
     total = torch.zeros(len(y), dtype=torch.float64)
     for _ in range(max(perturbations, 1)):
         moved = x
         if perturbations:
             moved = x + scale * torch.randn(x.shape, generator=generator).to(x)
         probabilities = scores(model, moved, task_classes).double().softmax(1)
-        height = margin(probabilities, relative(y, task_classes).cpu())
+        height = margin(probabilities, shift_labels(y, task_classes).cpu())
         total += height.clamp_max(0) if against == "highest" else height
     mean = (total / max(perturbations, 1)).numpy()
     false, true, _ = roc_curve(inside.numpy(), mean)
@@ -104,7 +104,7 @@ def guessing_game(
 
 
 def found_in(memory: Tensor, x: Tensor) -> Tensor:
-    """(n,) True where a sample of x (n, …) is, to the bit, one of memory's (m, …).
+    """(n,) True where a sample of x (n, …) equals, to the bit, one of memory (m, …).
 
     >>> found_in(torch.tensor([[5, 6]]), torch.tensor([[1, 2], [5, 6]]))
     tensor([False,  True])

@@ -2,7 +2,7 @@ r"""Lipschitz constants of a trained network, in two ways.
 
 * The bound of Eqs. 4 and 5: ‖f‖ ≤ ∏_k ‖W_k‖, the product of its layers' spectral norms. It depends
   on the weights alone, and on their scale.
-* λ_k as LiDER measures it: on samples, between feature maps, whatever their scale (Eq. 6).
+* λ_k as LiDER measures it: on samples, between feature maps, independent of their scale (Eq. 6).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from .scores import device_of
 
 BatchNorms = Literal["fold", "separate", "ignore"]
 Layer = tuple[str, nn.Module, tuple[int, ...]]
-"""Name, module, and the shape of its input without the batch axis."""
+"""Name, module, and shape of its input without the batch axis."""
 
 
 @dataclass(frozen=True, eq=False)
 class LipschitzBound(AnalysisResult):
-    """norms: ‖W_k‖ by layer, in running order. product: ∏_k ‖W_k‖; log10 for when it is huge."""
+    """norms: ‖W_k‖ by layer, in running order. product: ∏_k ‖W_k‖. log10: of the product."""
 
     norms: dict[str, float]
     product: float
@@ -51,16 +51,16 @@ def lipschitz_bound(
 ) -> LipschitzBound:
     """∏_k ‖W_k‖ over the linear layers, convolutions and BatchNorms that run.
 
-    A bound of ‖f‖ for a chain of layers with 1-Lipschitz activations and pooling between them, as
-    the paper takes it. In a residual network it is the paper's number, not a bound: there, a
-    block's constant is at most ‖shortcut‖ + ∏ of its branch; `norms` has what that needs.
+    It bounds ‖f‖ for a chain of layers with 1-Lipschitz activations and pooling between them. In a
+    residual network it is the paper's number but not a bound: there, a block's constant is at most
+    ‖shortcut‖ + ∏ of its branch, which `norms` suffices to compute.
 
     Args:
         model: any network. example: an input (1, …), for the sizes that its layers work on.
-        batch_norm: what BatchNorm (as in eval mode) counts as. "fold": one layer with the
-            convolution or linear layer that ran just before it; "separate": a layer of its own, by
-            its largest factor; "ignore": nothing.
-        tol: relative precision of each squared norm. generator: draws the start of the search.
+        batch_norm: how BatchNorm, in eval mode, counts. "fold": as one layer with the convolution
+            or linear layer that ran just before it; "separate": as a layer of its own, by its
+            largest factor; "ignore": not at all.
+        tol: relative precision of each squared norm. generator: draws the start of the iteration.
 
     >>> net = nn.Sequential(nn.Linear(2, 2, bias=False), nn.ReLU(), nn.Linear(2, 1, bias=False))
     >>> _ = nn.init.eye_(net[0].weight), nn.init.constant_(net[2].weight, 1.0)
@@ -87,13 +87,13 @@ def lipschitz_bound(
 
 
 def _linear_layers(model: nn.Module, example: Tensor) -> Iterator[Layer]:
-    """In running order, by one pass in eval mode."""
+    """The layers in running order, from one pass in eval mode."""
     seen: list[Layer] = []
     times: Counter[str] = Counter()
 
     def note(name: str) -> Any:
         def hook(module: nn.Module, args: tuple[Tensor, ...]) -> None:
-            times[name] += 1  # each run stretches
+            times[name] += 1  # a layer that runs twice counts twice
             run = name if times[name] == 1 else f"{name} ({times[name]})"
             seen.append((run, module, tuple(args[0].shape[1:])))
 
@@ -121,7 +121,7 @@ def _fits(layer: nn.Module, norm: _BatchNorm) -> bool:
 def _folded_norm(
     before: Layer, norm: _BatchNorm, tol: float, generator: torch.Generator | None
 ) -> float:
-    """‖diag(s) W‖, with s BatchNorm's factor of every channel."""
+    """‖diag(s) W‖, where s holds BatchNorm's factor of every channel."""
     _, layer, shape = before
     scale = batch_norm_scale(norm)
     apply = linear_part(layer)
@@ -152,9 +152,9 @@ def lipschitz_constants(
     iterations: int | None = 50,
     from_input: bool = True,
 ) -> LipschitzConstants:
-    """λ_k of each stage of the network in eval mode, on samples x: what LiDER would bound.
+    """λ_k of each stage of the network in eval mode, on samples x, as LiDER computes it.
 
-    The arguments are those of `LiDER`. The model is left alone: a copy is measured.
+    The other arguments are those of `LiDER`. A copy is measured: the model stays as it is.
 
     >>> model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3))
     >>> list(lipschitz_constants(model, torch.rand(4, 3, 8, 8), stages=["0", "2"]).constants)

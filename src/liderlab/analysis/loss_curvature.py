@@ -1,7 +1,7 @@
 r"""Flatness around a minimum, from the Hessian H of the loss in the weights.
 
-The paper's measure is the sum of its eigenvalues, tr H, estimated by Hutchinson's random signs; the
-largest eigenvalues come from Lanczos' method. Only products H v are ever computed.
+The paper's measure is the sum of its eigenvalues, tr H, estimated with Hutchinson's random signs;
+Lanczos' method gives the largest eigenvalues. Both need products H v only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .scores import check_data, cross_entropy, device_of
 
 @dataclass(frozen=True, eq=False)
 class HessianSpectrum(AnalysisResult):
-    """eigenvalues: the k largest, descending. trace, and the standard error of its estimate."""
+    """eigenvalues: the k largest, descending. trace_error: standard error of the trace."""
 
     eigenvalues: np.ndarray
     trace: float
@@ -48,10 +48,10 @@ def hessian_spectrum(
 
     Args:
         model: from inputs (n, …) to scores (n, classes); its trainable parameters count.
-        k: how many eigenvalues. trace_samples: random sign vectors for the trace.
+        k: number of eigenvalues. trace_samples: random sign vectors for the trace.
         classes: the softmax is over these consecutive classes; all by default.
-        batch: rows differentiated at once. The trace takes `trace_samples` products H v, each some
-            gradients' worth of work over (x, y); k eigenvalues take 20 or more, growing with k.
+        batch: rows differentiated at once. The trace takes `trace_samples` products H v, each as
+            costly as a few gradients over (x, y); k eigenvalues take 20 or more, growing with k.
         tol: relative precision of the eigenvalues. generator: draws signs and start.
 
     >>> layer = nn.Linear(2, 2)
@@ -78,9 +78,9 @@ def hessian_spectrum(
         return hessian_product(loss, parameters)
 
     chunks = list(zip(x.split(batch), y.split(batch), strict=True))
-    # Of attention's kernels only the plain one can be differentiated twice.
+    # Only the plain kernel of attention can be differentiated twice.
     with eval_mode(model), sdpa_kernel(SDPBackend.MATH):
-        held = part(*chunks[0]) if len(chunks) == 1 else None  # several graphs would not fit
+        held = part(*chunks[0]) if len(chunks) == 1 else None  # several graphs may not fit
 
         def product(vector: Tensor) -> Tensor:
             if held is not None:

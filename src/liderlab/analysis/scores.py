@@ -1,8 +1,8 @@
-"""Asking a classifier, as all the analyses do.
+"""Scores, accuracy and loss of a classifier, as all the analyses compute them.
 
-A **model** maps inputs (n, …) to one score per class (n, classes). Where no gradient is needed any
-function will do; an `nn.Module` is put into eval mode and gets its own mode back. **Data** are
-tensors x: (n, …), as the model takes them, and y: (n,), the right classes.
+A **model** maps inputs (n, …) to one score per class (n, classes). If no gradient is needed, any
+function will do; an `nn.Module` runs in eval mode and returns to its own mode. **Data** are tensors
+x: (n, …), inputs of the model, and y: (n,), their classes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ BATCH = 256
 
 
 @contextmanager
-def asking(model: Model) -> Iterator[None]:
-    """Eval mode, if the model has one; gradients stay as they are."""
+def in_eval_mode(model: Model) -> Iterator[None]:
+    """Eval mode, if the model is a module; gradients stay as they are."""
     if isinstance(model, nn.Module):
         with eval_mode(model):
             yield
@@ -33,45 +33,45 @@ def asking(model: Model) -> Iterator[None]:
 
 @torch.no_grad()
 def scores(model: Model, x: Tensor, classes: Sequence[int] | None = None) -> Tensor:
-    """(n, classes): the model's scores, of these (consecutive) classes only, in batches."""
+    """(n, classes): the model's scores for these consecutive classes, computed in batches."""
     device = device_of(model, x)
-    with asking(model):
+    with in_eval_mode(model):
         parts = [model(part.to(device)).cpu() for part in x.split(BATCH)]
-    return among(torch.cat(parts), classes)
+    return select_classes(torch.cat(parts), classes)
 
 
-def among(logits: Tensor, classes: Sequence[int] | None) -> Tensor:
-    """The columns of these consecutive classes; all of them if None."""
+def select_classes(logits: Tensor, classes: Sequence[int] | None) -> Tensor:
+    """The columns of these consecutive classes; all columns for None."""
     return logits if classes is None else logits[:, classes[0] : classes[-1] + 1]
 
 
-def relative(y: Tensor, classes: Sequence[int] | None) -> Tensor:
-    """Labels as columns of `among`."""
+def shift_labels(y: Tensor, classes: Sequence[int] | None) -> Tensor:
+    """Labels as columns of `select_classes`."""
     return y if classes is None else y - classes[0]
 
 
 def margin(values: Tensor, target: Tensor) -> Tensor:
-    """value of the target − the highest of the others: (n, classes), (n,) → (n,).
+    """The target's value minus the highest other value: (n, classes), (n,) → (n,).
 
     >>> margin(torch.tensor([[3.0, 1.0], [3.0, 1.0]]), torch.tensor([0, 1]))
     tensor([ 2., -2.])
     """
     if values.shape[1] < 2:
-        raise UserError("one class has no other to be told from: choose tasks of two or more")
+        raise UserError("one class has no others to compare with: choose tasks of two or more")
     right = values.gather(1, target[:, None])[:, 0]
     others = values.scatter(1, target[:, None], -torch.inf)
     return right - others.amax(1)
 
 
 def accuracy(logits: Tensor, y: Tensor, classes: Sequence[int] | None = None) -> float:
-    """Percent of rows whose best score is the label's."""
-    right = among(logits, classes).argmax(1) == relative(y, classes)
+    """Percent of rows whose highest score is that of the label."""
+    right = select_classes(logits, classes).argmax(1) == shift_labels(y, classes)
     return 100 * float(right.double().mean())
 
 
 def cross_entropy(logits: Tensor, y: Tensor, classes: Sequence[int] | None = None) -> Tensor:
     """Mean cross-entropy of the softmax over these classes."""
-    return F.cross_entropy(among(logits, classes), relative(y, classes))
+    return F.cross_entropy(select_classes(logits, classes), shift_labels(y, classes))
 
 
 def device_of(model: Model, x: Tensor) -> torch.device:

@@ -1,11 +1,11 @@
-r"""Decision surfaces: what the model still gets right around a sample.
+r"""Decision surfaces: where around a sample the model predicts the right class.
 
     S(x) = f(x)_t − max_{i ≠ t} f(x)_i                 on the responses before the softmax, and
     S(x + i·α + j·β)                                   on a grid of (i, j), with
 
 α a random direction and β the first step of an untargeted FGSM attack. Both are ±1 in every
-coordinate, so that i and j are sizes of perturbations, in pixels of 0…1, and β at j = ε is just
-where FGSM goes. The boundary is S = 0; the share of the grid with S > 0 is the area kept.
+coordinate, so that i and j are sizes of perturbations, in pixels of 0…1, and j = ε is the attack
+FGSM of size ε. The boundary is S = 0; the share of the grid with S > 0 is the area kept.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from torch import Tensor
 
 from .analysis_result import AnalysisResult
 from .attacks import loss_gradient
-from .pixels import Normalisation, Pixels, pixel
-from .scores import Model, check_data, margin, relative, scores
+from .pixels import Normalisation, Pixels, pixel_size
+from .scores import Model, check_data, margin, scores, shift_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +59,10 @@ def decision_surface(
     Args:
         model: differentiable, from inputs (n, …) to responses (n, classes).
         extent: i and j run from −extent to extent, in pixels of 0…1.
-        points: on each side of the grid; an odd number has the samples themselves in the middle.
+        points: on each side of the grid; with an odd number, the sample is in the middle.
         classes: the consecutive classes that compete; all by default.
         normalisation: how inputs come from pixels; by default they are pixels in 0…1.
-        generator: draws each sample's α: the same seed gives the same directions.
+        generator: draws each sample's α.
 
     >>> x, y = torch.tensor([[0.5, 0.4]]), torch.tensor([0])  # S = x₀ − x₁: right by 0.1
     >>> surface = decision_surface(lambda x: x, x, y, extent=0.1, points=3)
@@ -71,11 +71,11 @@ def decision_surface(
     """
     check_data(x, y, classes)
     generator = generator or torch.Generator().manual_seed(0)
-    unit = pixel(normalisation or Pixels(), x)
+    unit = pixel_size(normalisation or Pixels(), x)
     alpha = unit * (2 * torch.randint(2, x.shape, generator=generator) - 1).to(x)
     beta = unit * loss_gradient(model, x, y, classes).sign()
     steps = torch.linspace(-extent, extent, points, dtype=torch.float64).to(x)
-    target = relative(y, classes).cpu()
+    target = shift_labels(y, classes).cpu()
     surface = torch.empty(points, points, len(x), dtype=torch.float64)
     for row, j in enumerate(steps):
         for column, i in enumerate(steps):
@@ -92,7 +92,7 @@ def decision_surface(
 
 @dataclass(frozen=True, eq=False)
 class SurfaceHistory(AnalysisResult):
-    """surfaces[group][t]: around that group of samples, after task t."""
+    """surfaces[group][t]: around a group of samples, after task t."""
 
     surfaces: dict[str, list[DecisionSurface]]
 
@@ -111,11 +111,10 @@ def follow_decision_surface(
     normalisation: Normalisation | None = None,
     seed: int = 0,
 ) -> SurfaceHistory:
-    """The surfaces around the same samples as the model goes from task to task.
+    """The surfaces around the same samples, with the same directions α, after each task.
 
-    models: the model after each task; an iterable, so that they may be loaded one by one. groups:
-    samples by name, "memory" and "others", say. seed: every model meets the same directions α.
-    The other arguments are those of `decision_surface`.
+    models: the model after each task; an iterable, so that they can be loaded one by one. groups:
+    samples by name, such as "memory" and "others". The other arguments: see `decision_surface`.
     """
     surfaces: dict[str, list[DecisionSurface]] = {name: [] for name in groups}
     for model in models:

@@ -1,10 +1,10 @@
 """The idea in one picture: rehearsal on a plane, with and without LiDER.
 
-Each task brings two classes of points, interleaved crescents at a place of their own. A small
-network learns them one after the other, with a memory of very few points. Where the memory alone
-speaks for a past task, its classes' regions follow the few points that it holds, in thin fingers;
-LiDER keeps the network's slope there small, which smooths them. It shows what LiDER does to
-boundaries; it is no evidence for accuracy (docs/analysis.md has the figures over ten seeds).
+Each task brings two classes of points: interleaved crescents in a region of their own. A small
+network learns the tasks one after the other, with a memory of very few points. The regions of past
+classes then follow these few points in thin fingers; LiDER keeps the network's slope there small,
+which smooths them. The picture shows what LiDER does to boundaries and is no evidence for accuracy
+(docs/analysis.md has the numbers over ten seeds).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Points = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True, eq=False)
 class ToyBoundaries(AnalysisResult):
-    """What the network says about the plane after each task.
+    """The network's predictions on the plane after each task.
 
-    axis_x, axis_y: (g,) of the grid. regions: (tasks, g, g) the class predicted at each place, rows
+    axis_x, axis_y: (g,) of the grid. regions: (tasks, g, g) the class predicted at each point, rows
     by y. probability: (tasks, g, g) of that class. accuracy: (tasks, tasks) percent on each task's
-    held-out points (columns) after each task (rows), NaN before it was seen. memory_x: for every
-    task, (m, 2) points in memory then; memory_y: their classes.
+    held-out points (columns) after each task (rows), NaN before the task. memory_x: for every task,
+    the (m, 2) points in memory; memory_y: their classes.
     """
 
     axis_x: np.ndarray
@@ -49,14 +49,14 @@ class ToyBoundaries(AnalysisResult):
 
     @property
     def final_accuracy(self) -> float:
-        """Mean over the tasks after the last one (FAA)."""
+        """Mean over all tasks after the last one (FAA)."""
         return float(self.accuracy[-1].mean())
 
 
 def toy_tasks(
     tasks: int = 3, per_class: int = 200, *, noise: float = 0.12, seed: int = 0
 ) -> list[Points]:
-    """Tasks of two classes each: crescents that grip into each other, at places around a circle.
+    """Tasks of two classes each: interleaved crescents, the tasks placed around a circle.
 
     >>> [(x.shape, sorted(set(y.tolist()))) for x, y in toy_tasks(2, per_class=5)]
     [(torch.Size([10, 2]), [0, 1]), (torch.Size([10, 2]), [2, 3])]
@@ -65,11 +65,11 @@ def toy_tasks(
     made = []
     for task in range(tasks):
         angle = 2 * torch.pi * (task / tasks + 0.25) * torch.ones(())
-        place = 1.9 * torch.stack([angle.cos(), angle.sin()])
+        centre = 1.9 * torch.stack([angle.cos(), angle.sin()])
         arc = torch.pi * torch.rand(2, per_class, generator=generator)
         upper = torch.stack([arc[0].cos() - 0.5, arc[0].sin() - 0.25], 1)
         lower = torch.stack([0.5 - arc[1].cos(), 0.25 - arc[1].sin()], 1)
-        x = torch.cat([upper, lower]) + place
+        x = torch.cat([upper, lower]) + centre
         x = x + noise * torch.randn(x.shape, generator=generator)
         made.append((x, torch.arange(2).repeat_interleave(per_class) + 2 * task))
     return made
@@ -92,8 +92,8 @@ def toy_boundaries(
     """Experience replay on `toy_tasks`, with or without LiDER; the same seed draws the same points.
 
     alpha, beta, estimator: LiDER's. memory_size: points in memory (a reservoir). steps: of plain
-    SGD per task, on 32 points of the task and 32 of memory. noise: of the points; the more, the
-    more the memory's points differ from their kind. grid: places on each axis.
+    SGD per task, on 32 points of the task and 32 of memory. noise: of the points; more noise makes
+    the points in memory less typical. grid: points on each axis.
     """
     data, held_out = (toy_tasks(tasks, noise=noise, seed=s) for s in (seed, seed + 1000))
     generator = torch.Generator().manual_seed(seed)
@@ -105,7 +105,7 @@ def toy_boundaries(
         alpha if lider else 0.0,
         beta if lider else 0.0,
         estimator=estimator,
-        iterations=3,  # in two to fifty dimensions, from step to step, that is plenty
+        iterations=3,  # enough in two to fifty dimensions
     )
     if lider:
         regularizer.calibrate([data[0][0]])
@@ -135,7 +135,7 @@ def toy_boundaries(
 
 
 def _network(classes: int, generator: torch.Generator, width: int = 50) -> nn.Sequential:
-    """Two hidden layers; their weights come from the generator."""
+    """Two hidden layers, with weights drawn from the generator."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise((2, width, width, classes)):
         layer = skip_init(nn.Linear, inputs, outputs)
@@ -156,7 +156,7 @@ def _learn(
     lr: float,
     generator: torch.Generator,
 ) -> None:
-    """One task: the stream's batch and a replayed one in every step, then the memory's turn."""
+    """Train on one task, with a replay batch in every step; then offer its points to the memory."""
     groups = [{"params": network.parameters()}, *lider.param_groups()]
     optimizer = torch.optim.SGD(groups, lr=lr)
     for _ in range(steps):

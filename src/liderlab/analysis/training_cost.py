@@ -1,4 +1,4 @@
-"""What training costs: the peak memory of a process, and samples per second."""
+"""The cost of training: peak memory of a process, and samples per second."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .analysis_result import AnalysisResult
 
 @dataclass(frozen=True, eq=False)
 class ChildMeasurement(AnalysisResult):
-    """What a call in a process of its own gave and cost.
+    """The value and the cost of a call in a process of its own.
 
-    peak_bytes: the most physical memory the process ever held, with everything that was loaded;
-    start_bytes: the same just before the call. seconds: of the call alone.
+    peak_bytes: the most physical memory that the process held, libraries included; start_bytes: the
+    same just before the call. seconds: of the call alone.
     """
 
     value: Any
@@ -30,12 +30,12 @@ class ChildMeasurement(AnalysisResult):
 
 
 def measure_in_child(function: Callable[..., Any], *args: Any, **options: Any) -> ChildMeasurement:
-    """Call a function in a fresh process, and look at that process's memory.
+    """Call a function in a new process, and measure that process's memory.
 
-    Memory that was given back is not given back to a process's peak, so only a process of its own
-    says what one thing needs. The function, its arguments and its value travel between processes:
-    it must be importable by name, and a script that calls this needs the usual
-    `if __name__ == "__main__":`. An exception in the child is raised here as a RuntimeError.
+    The peak of a process never falls, so only a new process shows what one call needs. The
+    function, its arguments and its value travel between processes: it must be importable by name,
+    and a script that calls this needs the usual `if __name__ == "__main__":`. An exception in the
+    child is raised here as a RuntimeError.
 
     >>> measure_in_child(sum, [1, 2, 3]).value
     6
@@ -44,7 +44,7 @@ def measure_in_child(function: Callable[..., Any], *args: Any, **options: Any) -
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=_measure, args=(theirs, function, args, options))
     child.start()
-    theirs.close()  # so that a child that dies without a word ends our waiting
+    theirs.close()  # so that recv ends if the child dies
     try:
         answer = ours.recv()
     except EOFError:
@@ -71,10 +71,9 @@ def _measure(
 
 
 def peak_memory() -> int:
-    """Bytes of physical memory that this process held at most.
+    """The most bytes of physical memory that this process has held.
 
-    On Linux from the kernel's high-water mark of this program; `getrusage` would start a child at
-    the size of its parent.
+    On Linux from the kernel's high-water mark; `getrusage` would count a child's parent, too.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -89,7 +88,7 @@ def peak_memory() -> int:
 
 @dataclass(frozen=True, eq=False)
 class Throughput(AnalysisResult):
-    """samples_per_second: by the median step. seconds: of every timed step."""
+    """samples_per_second: by the median step. seconds: of each timed step."""
 
     samples_per_second: float
     seconds: list[float]
@@ -103,10 +102,10 @@ def throughput(
     repeats: int = 20,
     clock: Callable[[], float] = perf_counter,
 ) -> Throughput:
-    """How fast a step is that handles so many samples; the median leaves out what disturbs it.
+    """Samples per second of a step that handles `samples` of them, by the median of `repeats`.
 
-    clock: `time.process_time` counts what the processor spent on this process alone, which compares
-    single-threaded steps on a machine where others work, too.
+    clock: `time.process_time` counts the processor time of this process alone, which compares
+    single-threaded steps on a busy machine.
 
     >>> throughput(lambda: sum(range(1000)), samples=10, repeats=5).samples_per_second > 0
     True
@@ -125,7 +124,7 @@ def throughput(
 
 
 def _wait_for_devices() -> None:
-    """Accelerators work on after the call has returned."""
+    """CUDA works on after the call has returned."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         torch.cuda.synchronize()

@@ -1,9 +1,9 @@
-r"""Flatness around a minimum: how loss and accuracy change when the weights are shaken.
+r"""Flatness around a minimum: loss and accuracy under Gaussian noise in the weights.
 
     θ' = θ + σ · ε,    ε ~ N(0, 1),    in each weight alike ("absolute"), or
     θ' = θ + σ · ‖θ_f‖ / √d_f · ε      in the d_f weights of each filter f ("filter"),
 
-which takes the weights' scale out: a filter's noise has σ times its own length.
+which is independent of the weights' scale: a filter's noise has σ times the filter's length.
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ def weight_perturbation(
 ) -> WeightPerturbation:
     """Loss and accuracy on (x, y) under Gaussian noise in all trainable weights.
 
-    Every draw's direction ε is used for all sigmas, so that curves over σ are smooth. The model
-    itself is not changed.
+    Each draw of ε serves all sigmas, so that curves over σ are smooth. The model stays as it is.
 
     >>> layer = nn.Linear(2, 2)
     >>> x, y = torch.randn(8, 2), torch.zeros(8, dtype=torch.long)
@@ -63,19 +62,19 @@ def weight_perturbation(
     generator = generator or torch.Generator().manual_seed(0)
     weights = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
     loss, right = np.zeros((len(sigmas), draws)), np.zeros((len(sigmas), draws))
-    shaken = _Shaken(model)
+    perturbed = _PerturbedModel(model)
     for draw in range(draws):
         noise = {name: _noise(value, scale, generator) for name, value in weights.items()}
         for row, sigma in enumerate(sigmas):
-            shaken.weights = {name: value + sigma * noise[name] for name, value in weights.items()}
-            logits = scores(shaken, x)
+            perturbed.weights = {name: w + sigma * noise[name] for name, w in weights.items()}
+            logits = scores(perturbed, x)
             loss[row, draw] = float(cross_entropy(logits.double(), y.cpu(), classes))
             right[row, draw] = accuracy(logits, y.cpu(), classes)
     return WeightPerturbation(np.array(sigmas, dtype=float), loss, right, scale)
 
 
-class _Shaken(nn.Module):
-    """The model with other weights."""
+class _PerturbedModel(nn.Module):
+    """The model with other weights, which can be replaced between calls."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -90,7 +89,7 @@ def _noise(weight: Tensor, scale: Scale, generator: torch.Generator) -> Tensor:
     noise = torch.randn(weight.shape, generator=generator, dtype=weight.dtype).to(weight.device)
     if scale == "absolute":
         return noise
-    if weight.dim() < 2:  # biases and BatchNorm's factors: one by one
+    if weight.dim() < 2:  # biases and BatchNorm's factors: each value is a filter
         return noise * weight.abs()
     filters = weight.flatten(1)
     length = filters.norm(dim=1) / filters.shape[1] ** 0.5
