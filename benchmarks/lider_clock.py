@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from liderlab.functional.coupling import BatchCoupling, SpatialCoupling
+from liderlab.regularizers.feature_recorder import FeatureRecorder
 from liderlab.regularizers.lider import LiDER
-from liderlab.regularizers.recorder import Recorder
 
 _inside = 0.0  # seconds inside LiDER so far
 _installed = False
@@ -48,7 +48,7 @@ def _install() -> None:
     if not _installed:
         LiDER._take = _clocked(LiDER._take)
         LiDER._weighted_terms = _clocked(LiDER._weighted_terms)
-        Recorder.record = _clocked(Recorder.record)
+        FeatureRecorder.record = _clocked(FeatureRecorder.record)
         for coupling in (SpatialCoupling, BatchCoupling):
             coupling.backward = staticmethod(_clocked(coupling.backward))
         _installed = True

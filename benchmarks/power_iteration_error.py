@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from liderlab.backbones.resnet import resnet18
 from liderlab.functional.lipschitz import spatial_lipschitz
-from liderlab.regularizers.recorder import INPUT, Recorder
+from liderlab.regularizers.feature_recorder import INPUT, FeatureRecorder
 
 COUNTS = (1, 2, 5, 10, 20, 50, 100)
 GENERATOR = torch.Generator().manual_seed(0)
@@ -47,7 +47,7 @@ def train(model: nn.Module, x: Tensor, y: Tensor, steps: int = 100) -> float:
 
 
 def features(model: nn.Module, x: Tensor) -> list[Tensor]:
-    recorder = Recorder()
+    recorder = FeatureRecorder()
     recorder.attach(model, [INPUT, *model.taps])
     with torch.no_grad(), recorder.recording() as passes:
         model(x)

@@ -1,4 +1,4 @@
-"""What goes wrong because of the user's input, said in one sentence."""
+"""Errors whose message is one sentence for the user, and checks that raise them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any
 
 
 class UserError(ValueError):
-    """A mistake that the user can mend: the message says what was wrong and what is allowed.
+    """A mistake that the user can correct: the message says what is wrong and what is allowed.
 
     The command line prints it and exits with code 2; library users see a `ValueError`.
     """
 
 
 class RunFailed(RuntimeError):
-    """A run could not go on, through no mistake of the user's: the message says what is saved.
+    """A run could not go on, though its configuration is right: the message says what is saved.
 
     The command line prints it and exits with code 1.
     """
 
 
 class Stopped(Exception):
-    """What was asked to stop has saved everything. command: goes on with it."""
+    """Work that was interrupted by a signal, and is saved. command: the one that continues it."""
 
     def __init__(self, number: int, where: str, command: str = "lider resume") -> None:
         words = f"{command} {shlex.quote(where)}" if where else command
@@ -33,7 +33,7 @@ class Stopped(Exception):
         self.exit_code = 128 + number
 
     def saying(self, message: str) -> Stopped:
-        """The same stop in other words, where more is known about what was stopped."""
+        """The same stop with a message that says more about the interrupted work."""
         self.args = (f"stopped: {message}",)
         return self
 

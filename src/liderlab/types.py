@@ -1,8 +1,8 @@
-"""What the rooms hand each other.
+"""The types that packages exchange: batches, sources, tasks, recipes, fits.
 
-The one idea behind all of it: provenance travels with the rows. Every row of a batch says where it
-comes from (`slot`: −1 the stream, ≥ 0 that slot of the memory), so that one door into the network
-serves separate passes, mixed batches and fits on memory alike.
+One idea carries them: provenance travels with the rows. Every row of a batch says where it comes
+from (`slot`: −1 the stream, ≥ 0 that slot of the memory), so that one entrance to the network
+(`Step.net`) serves separate passes, mixed batches and fits on memory alike.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 Terms = dict[str, Tensor]
-"""Named loss terms. 1-D: one value per row, the learner takes the mean, over the rows of all ranks
-where a run is shared. 0-D: the same on all ranks, added as it is.
-An empty dict means that there is nothing to optimise in this step."""
+"""Named loss terms, whose sum is minimised. A 1-D term has one value per row and counts by its mean
+over the rows of all ranks. A 0-D term counts as it is and must be the same on all ranks. An empty
+dict means that there is nothing to optimise in this step."""
 
 View = Callable[[Tensor], Tensor]
 """One drawn augmentation: the same crop, flip and normalisation for any pixels."""
@@ -29,15 +29,15 @@ Origin = Literal["stream", "memory", "both"]
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows on their way into the network: where ranks share a run, this one's part of a batch. A
-    batch is true if it has rows anywhere, so that all ranks do the same with it.
+    """Rows for the network: this rank's part, where ranks share a run. A batch is true if any rank
+    has rows, so that all ranks do the same with it.
 
-    x: (n, C, H, W) float, what the network sees: `view(raw)`.
+    x: (n, C, H, W) float, the network's input: `view(raw)`.
     raw: (n, C, H, W) as stored, un-augmented, uint8.
     y: (n,) position of the class in the class order. task: (n,). slot: (n,).
-    columns: whatever else the memory stored with the rows (logits, …).
-    origin: what `slot` says, for all rows at once and without looking into a device.
-    total: rows on all ranks together; None: nothing was shared out, every rank has all of them.
+    columns: the other columns that the memory stores with the rows (logits, …).
+    origin: where the rows come from, all together; known without waiting for the device.
+    total: rows on all ranks together; None: the batch was not split, every rank has all rows.
     """
 
     x: Tensor
@@ -66,7 +66,7 @@ class Batch:
         return self.slot >= 0
 
     def replace(self, *, x: Tensor | None = None, raw: Tensor | None = None) -> Batch:
-        """The same rows with other inputs: `raw` goes through the same view again."""
+        """The same rows with other inputs; `raw` passes through the same view."""
         if raw is not None:
             return replace(self, raw=raw, x=self.view(raw))
         return replace(self, x=self.x if x is None else x)
@@ -78,15 +78,15 @@ class Source(Protocol):
     def __len__(self) -> int: ...
 
     def rows(self, index: Tensor) -> dict[str, Tensor]:
-        """At least x (uint8), y and task; slot where the rows come from a memory."""
+        """Columns by name: at least x (uint8), y and task; slot if the rows come from a memory."""
         ...
 
 
 @dataclass(frozen=True)
 class Concat:
-    """Sources one after the other. Columns that not all of them have are left out.
+    """Sources one after the other, with the columns that all of them have.
 
-    Rows keep the order in which they were asked for.
+    Rows keep the order of the index.
     """
 
     sources: tuple[Source, ...]
@@ -109,7 +109,7 @@ class Concat:
 
 
 def _joined(parts: Sequence[Tensor], order: Tensor) -> Tensor:
-    """One after the other, then in that order; on the device that any of them is on."""
+    """The parts concatenated, then put in this order; on an accelerator if any part is."""
     device = max((part.device for part in parts), key=lambda device: device.type != "cpu")
     whole = torch.cat([part.to(device, non_blocking=True) for part in parts])
     return whole[order.to(device, non_blocking=True)]
@@ -132,14 +132,15 @@ class Transform(Protocol):
     std: list[float]
 
     def sample(self, n: int, generator: torch.Generator | None, part: slice = slice(None)) -> View:
-        """One drawn augmentation for n images; without a generator none, only normalisation.
+        """One drawn augmentation for n images; without a generator, normalisation alone.
 
-        part: of which the view is for these only; what is drawn does not depend on it."""
+        part: makes the view for these images alone; the draw does not depend on it.
+        """
         ...
 
 
 class Stream(Protocol):
-    """A benchmark: tasks in order, what they look like, and how pixels become input."""
+    """A benchmark: its tasks in order, class names, image shape, and how pixels become input."""
 
     @property
     def tasks(self) -> Sequence[Task]: ...
@@ -153,7 +154,7 @@ class Stream(Protocol):
 
 @dataclass(frozen=True)
 class MultiStep:
-    """lr · γ^(milestones passed), by epoch: no scheduler state to lose.
+    """The learning rate's factor γ^(milestones passed): a function of the epoch, without state.
 
     >>> [MultiStep((2, 3), 0.1)(epoch) for epoch in range(4)]
     [1.0, 1.0, 0.1, 0.010000000000000002]
@@ -168,7 +169,7 @@ class MultiStep:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to optimise: SGD with a schedule that is a function of the epoch."""
+    """How to optimise: SGD with a schedule, the factor of the learning rate by epoch."""
 
     lr: float
     momentum: float = 0.0
@@ -180,7 +181,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Fit:
-    """One stretch of training. Everything that trains, trains through a Fit.
+    """One stretch of training: passes over some data with one optimizer.
 
     restart: begin from the run's initial weights. augment: draw crops and flips.
     """

@@ -5,9 +5,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from coupling_oracle import top_singular_value, unit
 from liderlab.functional.coupling import Side, averaging, batch_coupling, spatial_coupling
-from liderlab.functional.lipschitz import unit
-from liderlab.functional.singular import product_vector, top_singular_value
+from liderlab.functional.singular import product_vector
 
 MAPS = {
     "equal": ((4, 4, 4), (4, 4, 4)),

@@ -8,14 +8,10 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from liderlab.functional.lipschitz import (
-    EPS,
-    batch_lipschitz,
-    power_iteration,
-    spatial_lipschitz,
-    top_singular_value,
-    unit,
-)
+from coupling_oracle import top_singular_value, unit
+from liderlab.functional.coupling import EPS
+from liderlab.functional.lipschitz import batch_lipschitz, spatial_lipschitz
+from liderlab.functional.singular import power_iteration
 
 MAPS = {
     "equal": ((6, 5, 5), (6, 5, 5)),

@@ -17,7 +17,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from liderlab.functional.lipschitz import EPS, spatial_lipschitz
+from liderlab.functional.coupling import EPS
+from liderlab.functional.lipschitz import spatial_lipschitz
 
 CHAINS = {
     "resnet18": [(3, 32, 32), (64, 32, 32), (64, 32, 32), (128, 16, 16), (256, 8, 8), (512, 4, 4)],

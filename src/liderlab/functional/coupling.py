@@ -1,11 +1,11 @@
-r"""σ₁(M) of two feature maps, with its gradient written out: few passes over large tensors.
+r"""σ₁(M) of two feature maps, with its gradient written out, for few passes over large tensors.
 
 With the singular vectors u and v of σ₁ held constant (`singular`),
 
     σ = 1/N Σ_q α̅_q β̅_q,     α_p = x̂_p·u,   β_p = ŷ_p·v,     x̂ = x/|x|
 
 x: vectors of the earlier map, y: of the later one, p: its positions, q: the N common ones; a bar
-averages positions p to q. As averaging is linear, its adjoint applies to the numbers β̅_q instead of
+averages positions p to q. Averaging is linear, so its adjoint applies to the numbers β̅_q instead of
 to vectors, and the gradient by a map is a rank-one term and the map itself, each row weighted:
 
     ∂σ/∂x_p = w_p (u − α_p x̂_p),     w_p = 1/(N |x_p|) Σ_q ∂α̅_q/∂α_p β̅_q
@@ -22,11 +22,11 @@ from torch.autograd.function import once_differentiable
 from .singular import power_iteration, product_vector, top_vectors
 
 EPS = torch.finfo(torch.float32).eps
-"""What the authors add to every norm; vectors shorter than this count as zero."""
+"""The authors add this to every norm; shorter vectors count as zero."""
 
 
 def inverse_norm(norm: Tensor) -> Tensor:
-    """What scales a vector to unit length; 0 for a zero vector, which so stays without gradient."""
+    """The factor that makes a vector's length one; 0 for a zero vector, which gets no gradient."""
     return (norm > EPS) / (norm + EPS)
 
 
@@ -114,8 +114,8 @@ class SpatialCoupling(torch.autograd.Function):
 class BatchCoupling(torch.autograd.Function):
     r"""(B, …), (B, …) → σ: ()
 
-    Here the vectors are whole samples, B of them, and far longer than B. All that is needed is in
-    their Gram matrices G (B x B): u = Σ_i p_i x̂_i, so that α = Ĝ p, and the gradient is C X with
+    Here the vectors are B whole samples, far longer than B. Their Gram matrices G (B x B) hold all
+    that is needed: u = Σ_i p_i x̂_i, so that α = Ĝ p, and the gradient is C X with
     C = diag(w) (1 pᵀ − diag(α)) diag(1/|x|).
     """
 
@@ -192,13 +192,13 @@ def _unit_combination(gram: Tensor, weights: Tensor) -> Tensor:
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
-    """In full precision, also where somebody calls backward() under autocast."""
+    """a @ b in full precision, also if backward() is called under autocast."""
     with torch.autocast(a.device.type, enabled=False):
         return a @ b
 
 
 def _flat(features: Tensor) -> Tensor:
-    """(B, …) → (B, d), each sample in the order in which it lies in memory: no copy."""
+    """(B, …) → (B, d), each sample in its order in memory, so that nothing is copied."""
     if _channels_last(features):
         return features.permute(0, 2, 3, 1).flatten(1)
     return features.flatten(1)

@@ -1,13 +1,13 @@
-r"""How much a network's log-likelihood bends around its weights: parts of the Fisher matrix
+r"""Curvature of a network's log-likelihood in its weights: parts of the Fisher matrix
 
     F = 1/n Σ_i ∇log p(y_i|x_i) ∇log p(y_i|x_i)ᵀ
 
 as its diagonal, or per layer as a Kronecker product (K-FAC; Martens & Grosse, 2015; for
 convolutions Grosse & Martens, 2016). p is the softmax over the first `classes` logits.
 
-The functions that take a network return **sums** over the rows that they are given, so that batches
-add up. They do not change the network; put it into eval mode first: a row's gradient is its own
-only where no BatchNorm mixes it with its neighbours.
+The functions that take a network return **sums** over their rows, so that batches add up. They do
+not change the network; put it into eval mode first: BatchNorm in train mode mixes the rows'
+gradients.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from ..errors import UserError
-from .lipschitz import power_iteration
+from .singular import power_iteration
 
 Factors = tuple[Tensor, Tensor]
 """A: (inputs, inputs) and G: (outputs, outputs) of a layer with the weight matrix (outputs,
@@ -28,10 +28,9 @@ inputs). Written out in the order of weight.flatten(), its part of F is G ⊗ A.
 
 ROWS, ELEMENTS = 64, 2**26
 """Per-row gradients held at once: at most this many rows, and this many numbers (256 MB)."""
-
-NOT_KRONECKER = "its factors cannot tell apart: choose oewc for such a network"
 CACHE = 2**19
-"""As many numbers are squared and added up while they are still in the processor's cache (2 MB)."""
+"""Numbers squared and added at once, so that they stay in the processor's cache (2 MB)."""
+NOT_KRONECKER = "its factors cannot tell apart: choose oewc for such a network"
 
 
 def diagonal_fisher(
@@ -39,8 +38,8 @@ def diagonal_fisher(
 ) -> dict[str, Tensor]:
     """Σ_i (∂log p(y_i|x_i)/∂θ)² for each of these parameters of the network.
 
-    For linear layers, convolutions and BatchNorm by one backward pass for all rows together
-    (`squared_gradients`); for any other parameter, or one that is shared, by `vmap`, row by row.
+    Linear layers, convolutions and BatchNorm take one backward pass for all rows together
+    (`squared_gradients`); other parameters, and shared ones, take `vmap`, row by row.
 
     x: (n, …), y: (n,) below `classes` → the shapes of the parameters, by their names.
 
@@ -54,8 +53,8 @@ def diagonal_fisher(
     signals = layer_signals(network, layers, x, y, classes) if layers else {}
     squares: dict[str, Tensor] = {}
     for name, passes in signals.items():
-        # gradients add up before they square: of a layer that runs twice, or that is given other
-        # rows than the samples (windows of them, say, or a table)
+        # Gradients add up before they are squared if a layer runs twice, or if its rows are not the
+        # samples (windows of them, a table): `_row_by_row` takes these.
         if len(passes) == 1 and len(passes[0][0]) == len(x):
             found = squared_gradients(layers[name], *passes[0])
             prefix = f"{name}." if name else ""
@@ -66,7 +65,7 @@ def diagonal_fisher(
 
 
 def _explicit_layers(network: nn.Module, parameters: Mapping[str, Tensor]) -> dict[str, nn.Module]:
-    """Layers whose gradients can be written out, and whose parameters are nobody else's."""
+    """Layers whose gradients can be written out, and whose parameters no other module shares."""
     owners = Counter(
         id(p) for module in network.modules() for p in module.parameters(recurse=False)
     )
@@ -83,7 +82,7 @@ def _explicit_layers(network: nn.Module, parameters: Mapping[str, Tensor]) -> di
 def squared_gradients(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Tensor]:
     """Σ_i (∂ℓ_i/∂θ)² of a layer's parameters, by name.
 
-    layer: `Linear`, `Conv2d`, or `BatchNorm2d` in eval mode. inputs: (n, …) that it was given,
+    layer: `Linear`, `Conv2d`, or `BatchNorm2d` in eval mode. inputs: (n, …) of the layer.
     gradients: (n, …) of the rows' losses ℓ_i by its output.
     """
     if isinstance(layer, nn.BatchNorm2d):
@@ -137,9 +136,9 @@ def _row_by_row(
 
 
 def kronecker_layers(network: nn.Module) -> dict[str, nn.Module]:
-    """The trainable linear layers and (ungrouped) convolutions, by name.
+    """The trainable linear layers and ungrouped convolutions, by name.
 
-    None of their subclasses: these may pad, or multiply, in a way of their own.
+    Subclasses are left out: they may pad or multiply differently.
     """
     return {
         name: module
@@ -174,16 +173,16 @@ def kronecker_factors(
 def layer_signals(
     network: nn.Module, layers: Mapping[str, nn.Module], x: Tensor, y: Tensor, classes: int
 ) -> dict[str, list[tuple[Tensor, Tensor]]]:
-    """What each layer that runs was given, and Σ_i ℓ_i's gradient by what it gave: every time.
+    """Inputs of each layer that runs, and Σ_i ℓ_i's gradient by its output; a pair for every call.
 
-    As rows do not mix, the gradient's row i is that of ℓ_i = −log p(y_i|x_i) alone.
+    Rows do not mix, so the gradient's row i is that of ℓ_i = −log p(y_i|x_i) alone.
     """
     heard: list[tuple[str, Tensor, Tensor]] = []
 
     def listen(name: str) -> Any:
         def hook(module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
             heard.append((name, args[0].detach(), output))
-            return output.clone()  # what follows may work in place
+            return output.clone()  # the next layer may work in place
 
         return hook
 
@@ -205,12 +204,12 @@ def layer_signals(
 def layer_factors(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> Factors:
     r"""A = Σ_i Σ_t a_it a_itᵀ and G = 1/|T| Σ_i Σ_t g_it g_itᵀ over rows i and positions t ∈ T.
 
-    a: what the layer's weight matrix is multiplied with (for a convolution the patch, followed by
+    a: the vector that multiplies the layer's weight matrix (for a convolution a patch, followed by
     1 if there is a bias). g: gradients of the rows' losses by the layer's output. G ⊗ A takes a and
-    g as independent, gradients at different positions as uncorrelated, and all positions as alike;
-    a linear layer has one position. Divided by n each, both are means over the rows.
+    g to be independent, gradients at different positions uncorrelated, and all positions alike; a
+    linear layer has one position. Divided by n each, both are means over the rows.
 
-    layer: `Linear` or `Conv2d`. inputs: (n, …) that it was given, gradients: (n, …) by its output.
+    layer: `Linear` or `Conv2d`. inputs: (n, …) of the layer, gradients: (n, …) by its output.
     """
     a, g = _rows_and_positions(layer, inputs, gradients)
     if _bias(layer) is not None:
@@ -226,7 +225,7 @@ def _rows_and_positions(
 ) -> tuple[Tensor, Tensor]:
     """a: (n, T, inputs) and g: (n, T, outputs) of a linear layer or a convolution.
 
-    A convolution's inputs stand in the order of `_patches`, which is not its weight's.
+    A convolution's inputs are in the order of `_patches`, which differs from its weight's.
     """
     if isinstance(layer, nn.Conv2d):
         inputs, gradients = _patches(layer, inputs), gradients.flatten(2).mT
@@ -235,9 +234,9 @@ def _rows_and_positions(
 
 
 def _patches(layer: nn.Conv2d, inputs: Tensor) -> Tensor:
-    """What each output position sees: (n, positions, groups · kernel · channels of a group).
+    """The patch of each output position: (n, positions, groups · kernel · channels of a group).
 
-    Channels last, because that copies them in runs: `unfold` takes five times as long.
+    Channels come last, because that copies them in runs: `unfold` takes five times as long.
     """
     mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
     padded = F.pad(inputs, layer._reversed_padding_repeated_twice, mode=mode)
@@ -263,7 +262,7 @@ def _patches(layer: nn.Conv2d, inputs: Tensor) -> Tensor:
 
 
 def _weight_order(layer: nn.Module, matrix: Tensor) -> Tensor:
-    """Of a matrix with such columns: which belongs to each of a weight matrix (and its bias)."""
+    """The column of `matrix` that belongs to each column of the weight matrix (and to its bias)."""
     order = torch.arange(matrix.shape[1], device=matrix.device)
     if isinstance(layer, nn.Conv2d):
         weights = layer.weight[0].numel()
@@ -290,8 +289,8 @@ def kronecker_quadratic(delta: Tensor, inputs: Tensor, outputs: Tensor) -> Tenso
     >>> kronecker_quadratic(torch.ones(2, 3), torch.eye(3), torch.eye(2))
     tensor(6.)
     """
-    # The gradient is twice the product that the value needs anyway: give it to autograd, which
-    # would multiply by both factors again.
+    # The gradient is twice the product that the value needs anyway: written so, autograd does not
+    # multiply by both factors again.
     product = outputs @ delta.detach() @ inputs
     return (2 * product * delta).sum() - (product * delta.detach()).sum()
 

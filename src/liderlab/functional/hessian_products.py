@@ -26,7 +26,7 @@ def flatten(parameters: Mapping[str, Tensor]) -> Tensor:
 
 
 def unflatten(vector: Tensor, like: Mapping[str, Tensor]) -> Parameters:
-    """The reverse of `flatten`, for parameters of these names and shapes."""
+    """The inverse of `flatten`, for parameters of these names and shapes."""
     parts = vector.split([value.numel() for value in like.values()])
     return {n: p.reshape(v.shape) for (n, v), p in zip(like.items(), parts, strict=True)}
 
@@ -53,7 +53,7 @@ def hutchinson_trace(
 ) -> tuple[float, float]:
     """tr H ≈ mean of zᵀ H z over random signs z, and the standard error of that mean.
 
-    Exact for a diagonal H, whatever the signs:
+    Exact for a diagonal H:
 
     >>> diagonal = torch.tensor([1.0, 2.0, 3.0])
     >>> hutchinson_trace(lambda v: diagonal * v, 3, samples=2)

@@ -2,10 +2,10 @@ r"""The local Lipschitz constant: how much a stage stretches small changes of on
 
 For later = g(earlier), sample by sample, it is the largest singular value of the Jacobian at each
 sample, σ₁(J_i), J_i = ∂g/∂earlier at earlier_i. It bounds ‖g(z + δ) − g(z)‖ / ‖δ‖ for small δ, and
-unlike the transmitting matrix of Eq. 6 it knows the scale of the weights.
+unlike the transmitting matrix of Eq. 6 it grows with the weights.
 
-Vectors u, v are found by power iteration with products J v and Jᵀ u alone, without gradient. Then
-σ = uᵀ J v with u and v held constant, whose gradient is exactly that of a simple σ₁.
+Power iteration finds u and v from products J v and Jᵀ u, without gradient. Then σ = uᵀ J v with u
+and v held constant, whose gradient is exactly that of a simple σ₁.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def jacobian_lipschitz(
 ) -> Tensor:
     """σ₁ of each sample's Jacobian ∂later/∂earlier: (n,), differentiable.
 
-    earlier: (n, …), a tensor from which autograd computed later: (n, …). No sample may have a part
-    in another's output: a network with BatchNorm has to be in eval mode.
+    earlier: (n, …), a tensor from which autograd computed later: (n, …). Samples must not influence
+    each other's output: put a network with BatchNorm into eval mode.
     iterations: power-iteration steps at most (a product with J and one with Jᵀ each), stopped early
     once no σ moves by more than `tol` of itself; None writes the Jacobians out.
     reading: σ, or σ², the eigenvalue of JᵀJ.
@@ -58,7 +58,7 @@ def _power_vectors(
     earlier: Tensor, later: Tensor, iterations: int, tol: float
 ) -> tuple[Tensor, Tensor]:
     with torch.enable_grad():
-        # J v by differentiating Jᵀ w, which is linear in w: works wherever autograd works twice.
+        # J v by differentiating Jᵀ w, which is linear in w: this needs autograd alone.
         w = torch.zeros_like(later, requires_grad=True)
         pulled = _pull(later, earlier, w, create_graph=True)
     u, v = torch.zeros_like(later), _start(earlier)
@@ -74,7 +74,7 @@ def _power_vectors(
 
 
 def _exact_vectors(earlier: Tensor, later: Tensor) -> tuple[Tensor, Tensor]:
-    """By the singular value decomposition of every J_i, one row of it after the other."""
+    """The SVD of every J_i, which is built row by row."""
     rows = []
     for place in range(later[0].numel()):
         u = torch.zeros_like(later).flatten(1)
@@ -85,14 +85,14 @@ def _exact_vectors(earlier: Tensor, later: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _pull(output: Tensor, point: Tensor, vector: Tensor, create_graph: bool = False) -> Tensor:
-    """(∂output/∂point)ᵀ vector; zeros where the one does not depend on the other."""
+    """(∂output/∂point)ᵀ vector; zeros if output does not depend on point."""
     return torch.autograd.grad(
         output, point, vector, retain_graph=True, create_graph=create_graph, materialize_grads=True
     )[0]
 
 
 def _start(features: Tensor) -> Tensor:
-    """The same vector for every sample of this shape, whatever else is drawn."""
+    """The same random direction for every sample of this shape, from a generator of its own."""
     generator = torch.Generator().manual_seed(0)
     vector = torch.randn(features.shape[1:], generator=generator).to(features)
     return _direction(vector.expand_as(features))[0]

@@ -1,8 +1,8 @@
 """The largest eigenvalues of a symmetric matrix that can only be multiplied with.
 
-Lanczos' method (scipy's `eigsh`) builds on the same products as power iteration but keeps all of
-them, so that it needs tens where power iteration needs hundreds when eigenvalues lie close
-together: those of convolutions and of Hessians do.
+Lanczos' method (scipy's `eigsh`) keeps all products of a power iteration, so that it needs tens of
+them where power iteration needs hundreds: if eigenvalues lie close together, as those of
+convolutions and Hessians do.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def top_eigenvalues(
         image = product(torch.from_numpy(vector.reshape(-1)).to(like))
         return image.detach().double().cpu().numpy()
 
-    if size <= max(2 * k + 1, 20):  # Lanczos keeps more vectors than this matrix has
+    if size <= max(2 * k + 1, 20):  # smaller than the basis that Lanczos would build
         columns = np.stack([multiply(row) for row in np.eye(size)])
         values = np.linalg.eigvalsh((columns + columns.T) / 2)
     else:
         generator = generator or torch.Generator().manual_seed(0)
         start = torch.randn(size, generator=generator, dtype=torch.float64).numpy()
-        if not multiply(start).any():  # a random vector goes to zero: so does every other
+        if not multiply(start).any():  # the matrix is zero, which eigsh refuses
             return torch.zeros(k, dtype=torch.float64)
         operator = LinearOperator((size, size), matvec=multiply, dtype=np.float64)
         values = eigsh(operator, k, which="LA", v0=start, tol=tol, return_eigenvectors=False)

@@ -1,6 +1,6 @@
 r"""How strongly a stage of a network couples its output to its input.
 
-Every form here is one quantity, the largest singular value of a *transmitting matrix*
+Every form is one quantity, the largest singular value of a *transmitting matrix*
 
     M = A Bᵀ / N,        A: (…, P, N) earlier features, B: (…, Q, N) later features,
 
@@ -27,36 +27,9 @@ import torch
 from torch import Tensor
 
 from ..errors import unknown
-from .coupling import EPS, batch_coupling, inverse_norm, spatial_coupling
-from .singular import power_iteration, top_singular_value, top_vectors
-
-__all__ = [
-    "EPS",
-    "Reading",
-    "batch_lipschitz",
-    "power_iteration",
-    "read",
-    "spatial_lipschitz",
-    "top_singular_value",
-    "top_vectors",
-    "unit",
-]
+from .coupling import batch_coupling, spatial_coupling
 
 Reading = Literal["singular", "eigenvalue"]
-
-
-def unit(features: Tensor, dim: int) -> Tensor:
-    """Vectors along `dim` scaled to unit length, in float32 at least.
-
-    A zero vector stays zero and receives gradient zero, where plain x / (‖x‖ + ε) would send 1/ε.
-
-    >>> unit(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), dim=1)
-    tensor([[0.6000, 0.8000],
-            [0.0000, 0.0000]])
-    """
-    features = _precise(features)
-    norm = torch.linalg.vector_norm(features, dim=dim, keepdim=True)
-    return features * inverse_norm(norm)
 
 
 def spatial_lipschitz(
@@ -71,9 +44,9 @@ def spatial_lipschitz(
 
     The later map's channels are average-pooled to the earlier one's number, each position is
     normalised over its channels, and the larger map is average-pooled to the size of the smaller.
-    Tokens (n, N, D) of a transformer are N positions with D channels. Beside a map, the last of
-    them that fill a grid of its proportions are its patches in reading order; what stands in front
-    (a class token) is left out.
+    Tokens (n, N, D) of a transformer are N positions with D channels. Beside a map, the last tokens
+    that fill a grid of its proportions are its patches in reading order; tokens before them (a
+    class token) are left out.
 
     earlier: (n, C, H, W) or tokens, later: (n, D, h, w) or tokens → (n,), in [0, 1].
     iterations: power-iteration steps at most, stopped early once no σ moves by more than `tol` of
@@ -154,7 +127,7 @@ def _as_maps(features: Tensor, beside: Tensor) -> Tensor:
 
 
 def read(sigma: Tensor, reading: Reading) -> Tensor:
-    """σ, or σ² for those who want the eigenvalue."""
+    """σ, or σ², the eigenvalue."""
     if reading not in ("singular", "eigenvalue"):
         raise unknown("reading", reading, ("singular", "eigenvalue"))
     return sigma.square() if reading == "eigenvalue" else sigma

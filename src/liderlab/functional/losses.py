@@ -1,4 +1,4 @@
-"""Losses per row, as the methods combine them, and what they compare logits with."""
+"""Losses per row, which the methods combine, and their targets."""
 
 import math
 
@@ -36,7 +36,7 @@ def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def incremental_targets(y: Tensor, classes: int, old: Tensor) -> Tensor:
-    """One-hot labels (n, classes) whose first columns are what the old classes used to score.
+    """One-hot labels (n, classes) with the old classes' former scores as their first columns.
 
     >>> incremental_targets(torch.tensor([0, 2]), 3, torch.tensor([[0.9], [0.4]]))
     tensor([[0.9000, 0.0000, 0.0000],
@@ -46,7 +46,7 @@ def incremental_targets(y: Tensor, classes: int, old: Tensor) -> Tensor:
 
 
 def head_margin(logits: Tensor, own: Tensor, other: Tensor, margin: float) -> Tensor:
-    """max(0, m + max_other z − max_own z): what the own head lacks to be ahead by the margin.
+    """max(0, m + max_other z − max_own z): how far the own head is from leading by the margin.
 
     logits: (n, c), own and other: masks (n, c) or (c,) → (n,)
 
@@ -62,8 +62,8 @@ def head_margin(logits: Tensor, own: Tensor, other: Tensor, margin: float) -> Te
 def implant_logits(stored: Tensor, new: Tensor, y: Tensor, classes: range, gamma: float) -> Tensor:
     """Stored logits with those of some classes taken from newer ones (X-DER).
 
-    Where an implanted logit would beat the true class's stored one (and that is positive), all that
-    are implanted in the row are scaled by γ · (true class's logit) / (largest implanted logit).
+    If an implanted logit would beat the true class's stored one (and that is positive), the row's
+    implanted logits are scaled by γ · (true class's logit) / (largest implanted logit).
     stored, new: (n, c), y: (n,) → (n, c)
 
     >>> old, new = torch.tensor([[2.0, 0.0, 0.0]]), torch.tensor([[9.0, 4.0, 1.0]])
@@ -75,7 +75,7 @@ def implant_logits(stored: Tensor, new: Tensor, y: Tensor, classes: range, gamma
     part = new[:, classes.start : classes.stop]
     true = stored.gather(1, y[:, None])
     largest = part.amax(1, keepdim=True)
-    beaten = (largest > true) & (true > 0)  # by a negative factor the order would turn round
+    beaten = (largest > true) & (true > 0)  # a negative factor would reverse the order
     part = torch.where(beaten, gamma * true / largest * part, part)
     return torch.cat([stored[:, : classes.start], part, stored[:, classes.stop :]], 1)
 

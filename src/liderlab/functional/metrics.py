@@ -1,4 +1,4 @@
-"""What an accuracy matrix says about a run.
+"""Metrics of a run, computed from its accuracy matrix.
 
 matrix: (T, T) in percent, a[t, i] = accuracy on task i after training task t; NaN where it was not
 measured. A metric that needs such an entry is NaN too.
@@ -16,8 +16,8 @@ def final_average_accuracy(matrix: Tensor) -> float:
 def final_forgetting(matrix: Tensor) -> float:
     """FF = 1/(T−1) Σ_{i<T−1} max_{t≤T−2} (a_i^t − a_i^{T−1}).
 
-    The maximum is over the tasks t ≥ i after which i was measured: what a task scored before its
-    own training cannot be forgotten.
+    The maximum is over the tasks t ≥ i after which i was measured: accuracy before the task's own
+    training cannot be forgotten.
 
     >>> final_forgetting(torch.tensor([[90.0, float("nan")], [60.0, 80.0]]))
     30.0

@@ -1,4 +1,4 @@
-"""Who enters a memory, who is drawn from it, who is mixed with whom: vectorised."""
+"""Choosing samples: reservoir slots, draws, herding, CutMix; vectorised."""
 
 import math
 
@@ -23,7 +23,7 @@ def reservoir_slots(seen: int, n: int, size: int, generator: torch.Generator) ->
 
 
 def keep_last(slots: Tensor) -> Tensor:
-    """Which rows survive if all are written in order: mask of the last row for every slot ≥ 0.
+    """Mask of the last row for every slot ≥ 0: the rows that survive if all are written in order.
 
     >>> keep_last(torch.tensor([3, -1, 5, 3]))
     tensor([False, False,  True,  True])
@@ -89,9 +89,9 @@ def herding_order(features: Tensor, n: int) -> Tensor:
     """
     features = features.double()
     mean = features.mean(0)
-    # ‖kμ − S − φ‖² = ‖φ‖² − 2 φ·(kμ − S) + what is the same for all rows
+    # ‖kμ − S − φ‖² = ‖φ‖² − 2 φ·(kμ − S) + a constant of all rows
     squares = features.square().sum(1)
-    missing = mean.clone()  # kμ − S: what the next row should bring
+    missing = mean.clone()  # kμ − S: the next row should be near to it
     order = torch.empty(min(n, len(features)), dtype=torch.int64, device=features.device)
     for k in range(len(order)):
         best = (squares - 2 * features @ missing).argmin()
@@ -102,11 +102,11 @@ def herding_order(features: Tensor, n: int) -> Tensor:
 
 
 def cutmix(x: Tensor, alpha: float, generator: torch.Generator) -> tuple[Tensor, Tensor, float]:
-    """A box of every image is replaced by that of a partner in the batch (Yun et al., 2019).
+    """Replace a box of every image by that of a partner in the batch (Yun et al., 2019).
 
     x: (n, C, H, W) → mixed images, each one's partner (n,), and the share λ of its own pixels. The
-    box is the same for all: its area is 1 − λ' for λ' ~ Beta(α, α), its centre uniform, and what
-    lies outside the image is lost, so that λ is counted from the pixels.
+    box is the same for all: its area is 1 − λ' for λ' ~ Beta(α, α), its centre uniform. The image's
+    border may cut it, so that λ is counted from the pixels.
 
     >>> mixed, partner, share = cutmix(torch.rand(4, 3, 8, 8), 1.0, torch.Generator())
     >>> 0 <= share <= 1 and sorted(partner.tolist()) == [0, 1, 2, 3]

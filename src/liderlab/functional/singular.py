@@ -4,18 +4,11 @@ import torch
 from torch import Tensor
 
 
-def top_singular_value(
-    a: Tensor, b: Tensor, iterations: int | None = 10, tol: float = 1e-6
-) -> Tensor:
-    """σ₁(A Bᵀ / N), differentiable once: (…, P, N), (…, Q, N) → (…)."""
-    with torch.autocast(a.device.type, enabled=False):  # it would halve the products' precision
-        with torch.no_grad():
-            u, v = top_vectors(a, b, iterations, tol)
-        return ((a.mT @ u) * (b.mT @ v)).sum((-2, -1)) / a.shape[-1]
-
-
 def top_vectors(a: Tensor, b: Tensor, iterations: int | None, tol: float) -> tuple[Tensor, Tensor]:
-    """The left and right singular vectors that belong to σ₁(A Bᵀ): (…, P, 1), (…, Q, 1)."""
+    """The left and right singular vectors of σ₁(A Bᵀ): (…, P, N), (…, Q, N) → (…, P, 1), (…, Q, 1).
+
+    iterations: power-iteration steps at most; None decomposes exactly.
+    """
     if iterations is None:
         return _exact_vectors(a, b)
     positions = a.shape[-1]
@@ -35,8 +28,8 @@ def top_vectors(a: Tensor, b: Tensor, iterations: int | None, tol: float) -> tup
 def power_iteration(matrix: Tensor, iterations: int, tol: float = 0.0) -> Tensor:
     """The leading eigenvector of (…, n, n) matrices with non-negative spectrum: (…, n, 1).
 
-    Starts from a fixed vector without symmetry, so that the result depends on nothing but the
-    matrix. With tol > 0 it stops once the root of no eigenvalue moved by more than tol of itself.
+    It starts from a fixed vector without symmetry, so that the result depends on the matrix alone.
+    With tol > 0 it stops once no eigenvalue's root moved by more than tol of itself.
     """
     n = matrix.shape[-1]
     start = 1 + 0.5 * torch.cos(torch.arange(1, n + 1, dtype=matrix.dtype, device=matrix.device))
@@ -59,7 +52,7 @@ def _direction(columns: Tensor) -> Tensor:
 
 
 def _exact_vectors(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """By QR of both factors and an SVD of the small core R_a R_bᵀ."""
+    """QR of both factors, then an SVD of the small core R_a R_bᵀ."""
     (qa, ra), (qb, rb) = torch.linalg.qr(a), torch.linalg.qr(b)
     u, _, vh = torch.linalg.svd(ra @ rb.mT)
     return qa @ u[..., :1], qb @ vh.mT[..., :1]
@@ -68,8 +61,8 @@ def _exact_vectors(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 def product_vector(first: Tensor, second: Tensor) -> Tensor:
     """The leading eigenvector of F S for symmetric, positive semi-definite F and S: (n, 1).
 
-    F S is not symmetric, but F^½ S F^½ is, and has the same eigenvalues. In float64: the root
-    doubles the digits that are lost.
+    F S is not symmetric, but F^½ S F^½ is, and has the same eigenvalues. Computed in float64, as
+    the root loses twice as many digits.
     """
     values, vectors = torch.linalg.eigh(first.double())
     root = vectors * values.clamp_min(0).sqrt() @ vectors.mT

@@ -1,7 +1,7 @@
 """How much a linear layer can stretch its input: ‖W‖ = σ₁(W), Eq. 4 of the paper.
 
-A convolution is taken as what it is, a linear map of whole images, whose norm depends on their
-size, its padding and its stride; no matrix is ever written out.
+A convolution is a linear map of whole images, whose norm depends on their size, its padding and its
+stride; its matrix is never built.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .lanczos import top_eigenvalues
 
 
 def linear_part(layer: nn.Module) -> Callable[[Tensor], Tensor]:
-    """x ↦ W x for a layer x ↦ W x + b: its output with what it gives for zeros taken away."""
+    """x ↦ W x for a layer x ↦ W x + b: its output less its output for zeros."""
     return lambda x: layer(x) - layer(torch.zeros_like(x))
 
 
@@ -79,7 +79,7 @@ def spectral_norm(
 
 
 def batch_norm_scale(layer: _BatchNorm) -> Tensor:
-    """γ / √(running variance + ε), one factor per channel: what BatchNorm is in eval mode."""
+    """γ / √(running variance + ε): the factor of each channel of BatchNorm in eval mode."""
     if layer.running_var is None:
         raise ValueError("Expected BatchNorm with running statistics: without, it is not linear.")
     scale = (layer.running_var + layer.eps).rsqrt().detach()

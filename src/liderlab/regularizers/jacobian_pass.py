@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from .recorder import INPUT, Features
+from .feature_recorder import INPUT, Features
 from .stages import eval_mode, tapped_module, unwrap
 
 

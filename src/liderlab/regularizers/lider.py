@@ -18,8 +18,8 @@ from ..functional.lipschitz import Reading, batch_lipschitz, spatial_lipschitz
 from ..types import Batch, Terms
 from . import spatial_maps
 from .base import Regularizer
+from .feature_recorder import INPUT, FeatureRecorder, Features
 from .jacobian_pass import stage_maps
-from .recorder import INPUT, Features, Recorder
 from .stages import evaluating, find_stages, unwrap
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class LiDER(Regularizer):
         self._left_out: list[str] = []
         self._checked = False
         self._holder: tuple[nn.Module, ...] = ()
-        self._recorder = Recorder()
+        self._recorder = FeatureRecorder()
         self._idle, self._warned = True, False  # whether nothing was watched since the last penalty
         self._watched: list[Tensor] = []  # λ per pass: (n, K), or (1, K) for the batch form
         self._team: Team | None = None  # while it listens to one of several ranks

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import torch
 
-from .recorder import INPUT
+from .feature_recorder import INPUT
 
 log = logging.getLogger("liderlab")
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from liderlab.backbones.resnet import resnet18
-from liderlab.regularizers.recorder import INPUT, Recorder
+from liderlab.regularizers.feature_recorder import INPUT, FeatureRecorder
 
 
 def network() -> nn.Sequential:
@@ -31,7 +31,7 @@ def inputs(n: int = 2, seed: int = 0) -> Tensor:
 
 
 def test_records_input_and_stages_pass_by_pass():
-    model, recorder = network().eval(), Recorder()
+    model, recorder = network().eval(), FeatureRecorder()
     recorder.attach(model, [INPUT, "1", "4"])
     model(inputs())  # not recorded
     with recorder.recording() as passes:
@@ -54,7 +54,7 @@ def test_the_input_is_left_out_where_the_chain_has_none():
         def forward(self, batch: dict[str, Tensor]) -> Tensor:
             return self.conv(batch["image"])
 
-    model, recorder = Keyed(), Recorder()
+    model, recorder = Keyed(), FeatureRecorder()
     recorder.attach(model, ["conv"])
     with recorder.recording() as passes:
         model({"image": inputs()})
@@ -73,7 +73,7 @@ def test_the_input_is_left_out_where_the_chain_has_none():
 
 @pytest.mark.parametrize("mode", [True, False])
 def test_what_works_in_place_behind_a_tap_leaves_the_record_alone(mode):
-    model, recorder = network(), Recorder()
+    model, recorder = network(), FeatureRecorder()
     recorder.attach(model, [INPUT, "1"])
     for training in (not mode, mode, mode, not mode):  # dropout works in place in one of them only
         model.train(training)
@@ -93,7 +93,7 @@ def test_a_changed_input_leaves_the_record_alone():
         def forward(self, x: Tensor) -> Tensor:
             return self.conv(x.sub_(0.5))
 
-    model, recorder = Normalising(), Recorder()
+    model, recorder = Normalising(), FeatureRecorder()
     recorder.attach(model, [INPUT, "conv"])
     with recorder.recording() as passes:
         model(inputs())
@@ -101,7 +101,7 @@ def test_a_changed_input_leaves_the_record_alone():
 
 
 def test_gradients_flow_through_the_record():
-    model, recorder = network(), Recorder()
+    model, recorder = network(), FeatureRecorder()
     recorder.attach(model, ["1", "4"])
     with recorder.recording() as passes:
         model(inputs())
@@ -113,7 +113,7 @@ def test_taps_of_our_resnet_stand_before_the_relu():
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model = resnet18(10, (3, 16, 16), width=8).eval()
-    recorder = Recorder()
+    recorder = FeatureRecorder()
     recorder.attach(model, list(model.taps))
     with recorder.recording() as passes:
         model(inputs())
@@ -131,7 +131,7 @@ def test_taps_of_our_resnet_stand_before_the_relu():
 
 
 def test_works_in_inference_mode():
-    model, recorder = network().eval(), Recorder()
+    model, recorder = network().eval(), FeatureRecorder()
     recorder.attach(model, [INPUT, "1"])
     with torch.inference_mode(), recorder.recording() as passes:
         model(inputs())
@@ -142,7 +142,7 @@ def test_works_in_inference_mode():
 
 
 def test_nothing_heard_is_an_error():
-    model, recorder = network(), Recorder()
+    model, recorder = network(), FeatureRecorder()
     recorder.attach(model, ["1"])
     with pytest.raises(RuntimeError, match="Nothing was heard"), recorder.recording():
         copy.deepcopy(model)(inputs())
@@ -158,7 +158,7 @@ def test_a_stage_that_does_not_run_is_an_error():
         def forward(self, x: Tensor) -> Tensor:
             return self.used(x)
 
-    model, recorder = Skipping(), Recorder()
+    model, recorder = Skipping(), FeatureRecorder()
     recorder.attach(model, ["used", "unused"])
     with pytest.raises(RuntimeError, match="'unused' did not run"), recorder.recording():
         model(inputs())
@@ -173,7 +173,7 @@ def test_a_stage_that_runs_twice_or_outside_a_pass_is_an_error():
         def forward(self, x: Tensor) -> Tensor:
             return self.conv(self.conv(x))
 
-    model, recorder = Twice(), Recorder()
+    model, recorder = Twice(), FeatureRecorder()
     recorder.attach(model, ["conv"])
     with pytest.raises(RuntimeError, match="twice in one"), recorder.recording():
         model(inputs())
@@ -186,14 +186,14 @@ def test_an_output_that_is_no_tensor_is_an_error():
         def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
             return x, x
 
-    model, recorder = nn.Sequential(Pair()), Recorder()
+    model, recorder = nn.Sequential(Pair()), FeatureRecorder()
     recorder.attach(model, ["0"])
     with pytest.raises(TypeError, match="a tensor from '0', but got tuple"), recorder.recording():
         model(inputs())
 
 
 def test_recording_does_not_nest():
-    model, recorder = network(), Recorder()
+    model, recorder = network(), FeatureRecorder()
     recorder.attach(model, ["1"])
     nested = recorder.recording()
     with pytest.raises(RuntimeError, match="does not nest"), recorder.recording():
@@ -202,7 +202,7 @@ def test_recording_does_not_nest():
 
 
 def test_an_unknown_stage_leaves_the_network_as_it_was():
-    model, recorder = network(), Recorder()
+    model, recorder = network(), FeatureRecorder()
     with pytest.raises(ValueError, match="'9'"):
         recorder.attach(model, ["1", "9"])
     assert hooks(model) == 0
@@ -216,7 +216,7 @@ def hooks(model: nn.Module) -> int:
 
 
 def test_an_exception_leaves_a_clean_state():
-    model, recorder = network(), Recorder()
+    model, recorder = network(), FeatureRecorder()
     recorder.attach(model, [INPUT, "1"])
     with pytest.raises(ZeroDivisionError), recorder.recording():
         model(inputs() / (1 // 0))
@@ -229,7 +229,7 @@ def test_an_exception_leaves_a_clean_state():
 
 
 def test_attaching_anew_replaces_the_hooks():
-    first, second, recorder = network(), network(), Recorder()
+    first, second, recorder = network(), network(), FeatureRecorder()
     recorder.attach(first, [INPUT, "1", "4"])
     recorder.attach(second, ["4"])
     assert hooks(first) == 0
@@ -238,7 +238,7 @@ def test_attaching_anew_replaces_the_hooks():
 
 @pytest.mark.parametrize("how", ["deepcopy", "pickle", "torch.save"])
 def test_taps_of_a_copy_are_inert(how):
-    model, recorder = network().eval(), Recorder()
+    model, recorder = network().eval(), FeatureRecorder()
     recorder.attach(model, [INPUT, "1"])
     if how == "deepcopy":
         twin = copy.deepcopy(model)
@@ -258,7 +258,7 @@ def test_taps_of_a_copy_are_inert(how):
 
 
 def test_the_network_does_not_keep_its_recorder_alive():
-    model, recorder = network(), Recorder()
+    model, recorder = network(), FeatureRecorder()
     recorder.attach(model, [INPUT, "1"])
     recorder.on = True  # would complain about everything, were it still there
     del recorder

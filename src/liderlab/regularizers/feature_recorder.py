@@ -23,7 +23,7 @@ class Tap:
     must not talk to the regulariser of the original.
     """
 
-    def __init__(self, recorder: Recorder | None, stage: str) -> None:
+    def __init__(self, recorder: FeatureRecorder | None, stage: str) -> None:
         self._recorder = weakref.ref(recorder) if recorder is not None else lambda: None
         self.stage = stage
 
@@ -40,7 +40,7 @@ class Tap:
         return Tap, (None, self.stage)
 
 
-class Recorder:
+class FeatureRecorder:
     """Records the maps of a chain of stages, pass by pass, while `recording()`.
 
     Maps are cloned: whatever works in place behind a tap (`ReLU(inplace=True)` after a BatchNorm)
