@@ -11,6 +11,7 @@ import pytest
 
 from liderlab.bench.measures import MEASURES
 from liderlab.cli import bench
+from liderlab.cli.commands import HEADINGS
 from liderlab.config.merging import make_config
 from liderlab.regularizers.lider import LiDER
 
@@ -88,6 +89,8 @@ def test_exit_codes_and_all_commands_are_in_the_main_help(lider: Lider, commands
     ]
     listed = re.findall(r"^  ([a-z-]+)  ", out.partition("\nOptions:")[0], re.MULTILINE)
     assert set(listed) == {name.split()[0] for name in commands}
+    headings = re.findall(r"^(.+):$", out.partition("\nOptions:")[0], re.MULTILINE)
+    assert headings == list(HEADINGS)
 
 
 DEFAULTS = {

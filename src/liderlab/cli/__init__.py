@@ -21,9 +21,10 @@ from .output import complain
 
 INTERRUPTED = 130
 
-for names in HEADINGS.values():
-    for name in names:
-        import_module(f".{name.replace('-', '_')}", __name__)
+ORDER = [name for names in HEADINGS.values() for name in names]
+for name in ORDER:
+    import_module(f".{name.replace('-', '_')}", __name__)
+app.registered_commands.sort(key=lambda command: ORDER.index(command.name or ""))
 
 
 def main() -> None:
