@@ -28,17 +28,17 @@ class Column:
     dtype: torch.dtype = torch.float32
 
 
+Choice = tuple[Tensor, dict[str, Tensor]]
+"""A slot (or −1) for each offered row, and the rows of the policy's own columns."""
+
+
 class Policy(Protocol):
-    """Decides which slot an offered sample takes."""
+    """Decides which slot each offered sample takes, given their labels y."""
 
     columns: Mapping[str, Column]
     """Columns that the policy itself needs."""
 
-    def choose(
-        self, memory: Memory, y: Tensor, generator: torch.Generator
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """A slot (or −1) for each row of labels y, and the rows of the policy's own columns."""
-        ...
+    def choose(self, memory: Memory, y: Tensor, generator: torch.Generator) -> Choice: ...
 
 
 class Memory:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..errors import UserError
 from ..functional.sampling import reservoir_slots
-from .buffer import Column, Memory
+from .buffer import Choice, Column, Memory
 
 
 class Reservoir:
@@ -17,9 +17,7 @@ class Reservoir:
 
     columns: Mapping[str, Column] = {}
 
-    def choose(
-        self, memory: Memory, y: Tensor, generator: torch.Generator
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def choose(self, memory: Memory, y: Tensor, generator: torch.Generator) -> Choice:
         return reservoir_slots(memory.seen, len(y), memory.size, generator), {}
 
 
@@ -32,9 +30,7 @@ class ClassBalanced:
 
     columns: Mapping[str, Column] = {"key": Column((), torch.float64)}
 
-    def choose(
-        self, memory: Memory, y: Tensor, generator: torch.Generator
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def choose(self, memory: Memory, y: Tensor, generator: torch.Generator) -> Choice:
         key = torch.rand(len(y), dtype=torch.float64, generator=generator)
         return _balanced_slots(memory, y, key), {"key": key}
 
@@ -48,9 +44,7 @@ class GreedyBalanced:
 
     columns: Mapping[str, Column] = {"key": Column((), torch.float64)}
 
-    def choose(
-        self, memory: Memory, y: Tensor, generator: torch.Generator
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def choose(self, memory: Memory, y: Tensor, generator: torch.Generator) -> Choice:
         key = -torch.arange(memory.seen, memory.seen + len(y), dtype=torch.float64)
         return _balanced_slots(memory, y, key), {"key": key}
 
@@ -64,9 +58,7 @@ class Herding:
 
     columns: Mapping[str, Column] = {}
 
-    def choose(
-        self, memory: Memory, y: Tensor, generator: torch.Generator
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def choose(self, memory: Memory, y: Tensor, generator: torch.Generator) -> Choice:
         raise UserError(
             "the herding memory is filled at the end of a task, but this method fills it from the "
             "stream: choose reservoir, class-balanced or greedy-balanced"

@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.lib import format as npy
+from numpy.typing import NDArray
 
 from ...errors import UserError
 from ...files import check_free_space, one_builder, temporary_folder
@@ -124,7 +125,7 @@ def _images(folder: Path, part: str) -> Images:
 def _write(work: Path, raw: RawData, name: str, source: Path, report: Report) -> None:
     total, done = len(raw.train.labels) + len(raw.test.labels), 0
     check_free_space(work, math.prod(raw.shape) * total)
-    statistics = _ChannelStatistics(raw.shape[0])
+    histogram = np.zeros((raw.shape[0], 256), dtype=np.int64)  # of the training pixels
     for part, content in (("train", raw.train), ("test", raw.test)):
         _check_labels(name, part, content.labels, raw.names)
         with _synced(work / f"{part}_y.npy") as file:
@@ -138,12 +139,13 @@ def _write(work: Path, raw: RawData, name: str, source: Path, report: Report) ->
                 written += len(block)
                 report(f"decoding {name}", done + written, total)
                 if part == "train":
-                    statistics.add(block)
+                    for c, counts in enumerate(histogram):
+                        counts += np.bincount(block[:, c].ravel(), minlength=256)
         if written != count:
             raise UserError(f"{name}: {count} {part} labels, but {written} images")
         done += written
-    about: dict[str, Any] = {"source": str(source.resolve()), "names": list(raw.names)}
-    about |= {"mean": statistics.mean.tolist(), "std": statistics.std.tolist()}
+    mean, std = _mean_and_std(histogram)
+    about = {"source": str(source.resolve()), "names": list(raw.names), "mean": mean, "std": std}
     with _synced(work / "about.json") as file:
         file.write(json.dumps(about, ensure_ascii=False).encode())
 
@@ -166,23 +168,9 @@ def _check_labels(name: str, part: str, labels: Sequence[int], names: Sequence[s
         raise UserError(f"{name}: class {names[int(counts.argmin())]!r} has no {kind} images")
 
 
-class _ChannelStatistics:
-    """Mean and standard deviation per channel, from exact sums."""
-
-    def __init__(self, channels: int) -> None:
-        self._sums = [np.zeros(channels, dtype=np.uint64) for _ in range(2)]
-        self._pixels = 0
-
-    def add(self, block: np.ndarray[Any, Any]) -> None:
-        for power, total in enumerate(self._sums, 1):
-            total += (block.astype(np.uint16) ** power).sum((0, 2, 3), dtype=np.uint64)
-        self._pixels += block[:, 0].size
-
-    @property
-    def mean(self) -> np.ndarray[Any, Any]:
-        return self._sums[0] / max(1, self._pixels) / 255
-
-    @property
-    def std(self) -> np.ndarray[Any, Any]:
-        variance = self._sums[1] / max(1, self._pixels) / 255**2 - self.mean**2
-        return np.sqrt(variance.clip(1e-6))  # a constant channel must not divide by zero
+def _mean_and_std(histogram: NDArray[np.int64]) -> tuple[list[float], list[float]]:
+    """Mean and standard deviation in 0…1 of every channel, from (C, 256) counts of its values."""
+    values, pixels = np.arange(256), max(1, int(histogram[0].sum()))
+    mean = histogram @ values / pixels / 255
+    variance = histogram @ values**2 / pixels / 255**2 - mean**2
+    return mean.tolist(), np.sqrt(variance.clip(1e-6)).tolist()  # no division by zero later
