@@ -1,4 +1,4 @@
-"""Shapes, names of parameters, taps, and copies that nobody hears."""
+"""Shapes, names of parameters, taps, and frozen copies."""
 
 import re
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def test_one_logit_per_class_from_the_features(
 
 
 def tapped(network: Any, x: Tensor) -> tuple[dict[str, Tensor], Tensor]:
-    """What stands at every tap, in running order, and the features."""
+    """The output of every tap, in running order, and the features."""
     seen: dict[str, Tensor] = {}
 
     def note(stage: str) -> Any:
@@ -58,7 +58,7 @@ def test_stages_are_listed_in_running_order(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_RELU)
-def test_a_stage_is_tapped_in_front_of_its_relu(name: str) -> None:
+def test_a_stage_is_tapped_before_its_relu(name: str) -> None:
     seen, features = tapped(make(name), torch.randn(6, 3, 8, 8, generator=torch.Generator()))
     assert all((output < 0).any() for output in seen.values())
     last = list(seen.values())[-1].relu()
@@ -130,7 +130,7 @@ def test_the_networks_taps_lead_to_the_backbones_modules(name: str) -> None:
         assert network.get_submodule(path) is backbone.get_submodule(backbone.taps[stage])
 
 
-def test_a_readout_stands_behind_the_backbone() -> None:
+def test_a_readout_follows_the_backbone() -> None:
     readout = nn.Linear(7, 2)
     network = Network(make("mlp"), readout)
     x = torch.randn(5, 3, 8, 8, generator=torch.Generator())
@@ -155,7 +155,7 @@ def test_a_frozen_copy_is_independent() -> None:
     assert all(parameter.grad is None for parameter in copy.parameters())
 
 
-def test_a_frozen_copy_is_not_heard() -> None:
+def test_a_frozen_copy_is_not_recorded() -> None:
     network = Network(make("convnet-small"))
     lider = LiDER(network)
     x = torch.randn(5, 3, 8, 8, generator=torch.Generator())

@@ -48,7 +48,7 @@ def block(drop: float) -> MBConv:
     return MBConv(8, 8, STAGES[1], 1, Variant(), drop).double()
 
 
-def test_a_block_adds_its_input_where_shapes_allow() -> None:
+def test_a_block_adds_its_input_if_shapes_agree() -> None:
     network = block(0.0).eval()
     x = randn(3, 8, 5, 5)
     assert torch.equal(network(x), x + network.block(x))

@@ -1,4 +1,4 @@
-"""Weights to start from: what loads, what is refused and in which words."""
+"""Pre-trained weights: which files load, which are refused, and the messages."""
 
 import sys
 from pathlib import Path
@@ -57,7 +57,7 @@ def test_old_files_without_counters_load() -> None:
     assert torch.equal(target.conv1.weight, source.conv1.weight)
 
 
-def test_a_foreign_network_takes_its_own_names() -> None:
+def test_a_third_party_network_uses_its_own_names() -> None:
     theirs = [torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 5)) for _ in range(2)]
     theirs = [t.append(torch.nn.ReLU()).append(torch.nn.Linear(5, 3)) for t in theirs]
     load_weights(as_backbone(theirs[1]), theirs[0].state_dict(), "file")
@@ -76,7 +76,7 @@ def test_a_foreign_network_takes_its_own_names() -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_named(change: Any, message: str) -> None:
+def test_misfits_are_named(change: Any, message: str) -> None:
     target = make("resnet18", 7, 0)
     before = {name: value.clone() for name, value in target.state_dict().items()}
     weights = dict(make("resnet18", 7, 1).state_dict())
@@ -86,7 +86,7 @@ def test_what_does_not_fit_is_named(change: Any, message: str) -> None:
     assert all(equal(before, target.state_dict()).values())  # nothing half-loaded
 
 
-def test_another_network_is_refused_in_short() -> None:
+def test_weights_of_another_network_are_refused_briefly() -> None:
     weights = make("resnet18", 7, 0).state_dict()
     with pytest.raises(UserError, match=r"do not fit this backbone: it lacks .* more") as error:
         load_weights(make("efficientnet-b0", 7, 0), weights, "file")
@@ -112,7 +112,7 @@ def test_files_that_are_not_weights(content: Any, message: str, tmp_path: Path) 
         read_weights(tmp_path / "w.pt")
 
 
-def test_files_that_are_not_files(tmp_path: Path) -> None:
+def test_missing_and_damaged_files(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there are no weights at"):
         read_weights(tmp_path / "none.pt")
     (tmp_path / "text.pt").write_text("hello")
@@ -127,19 +127,19 @@ def test_files_that_are_not_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"\x89PNG" + b"0" * 99, bytes(range(256)), b"hello", b""])
-def test_bytes_that_are_no_checkpoint_are_not_suspected(tmp_path: Path, content: bytes) -> None:
+def test_other_bytes_are_not_called_dangerous(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "w.pt").write_bytes(content)
     with pytest.raises(UserError, match="it is damaged or not a checkpoint"):
         read_weights(tmp_path / "w.pt")
 
 
-def test_a_whole_network_in_a_file(tmp_path: Path) -> None:
+def test_a_pickled_network_is_refused(tmp_path: Path) -> None:
     torch.save(torch.nn.Linear(2, 2), tmp_path / "w.pt")
     with pytest.raises(UserError, match=r"save the network's state_dict\(\) instead"):
         read_weights(tmp_path / "w.pt")
 
 
-def test_another_width_is_told_in_short() -> None:
+def test_weights_of_another_width_are_refused_briefly() -> None:
     wide = BACKBONES.load("resnet18")(7, SHAPE, width=8).state_dict()
     with pytest.raises(UserError, match=r"do not fit resnet18: bn1.bias is 8, not 4;") as error:
         load_weights(make("resnet18", 7, 0), wide, "file", "resnet18")

@@ -1,4 +1,4 @@
-"""Networks of other people: wrapped, by name from packages that may be missing, heard by LiDER."""
+"""Third-party networks: wrapped, made by name from optional packages, regularised by LiDER."""
 
 import sys
 from types import ModuleType, SimpleNamespace
@@ -31,7 +31,7 @@ class Theirs(nn.Module):
         return self.head(self.hidden(self.features(x).mean((2, 3))).relu())
 
 
-def test_features_are_what_the_last_layer_sees() -> None:
+def test_features_are_the_input_of_the_last_layer() -> None:
     theirs = Theirs()
     backbone: Any = as_backbone(theirs)
     x = torch.randn(2, 3, 8, 8, generator=torch.Generator())
@@ -41,7 +41,7 @@ def test_features_are_what_the_last_layer_sees() -> None:
     assert not theirs.head._forward_pre_hooks
 
 
-def test_ours_are_left_alone() -> None:
+def test_our_backbones_are_not_wrapped() -> None:
     ours = BACKBONES.load("resnet18")(3, (3, 8, 8), width=2)
     assert as_backbone(ours) is ours
 
@@ -63,7 +63,7 @@ def test_lider_finds_the_stages() -> None:
     assert lider.penalty().item() > 0
 
 
-def test_a_module_from_python_trains_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registered_module_trains(monkeypatch: pytest.MonkeyPatch) -> None:
     def mine(classes: int, image_shape: tuple[int, int, int]) -> nn.Module:
         return Theirs(classes, image_shape[0])
 
@@ -116,12 +116,12 @@ def test_timm_takes_any_number_of_channels_and_torchvision_does_not() -> None:
 
 
 @pytest.mark.parametrize("family", ["timm", "torchvision"])
-def test_a_missing_package_is_one_sentence(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, family, None)
     with pytest.raises(UserError, match=f"needs the package {family}: pip install {family}"):
         BACKBONES.load(f"{family}:resnet18")(9, (3, 8, 8))
 
 
-def test_another_family_is_an_unknown_name() -> None:
+def test_another_family_is_unknown() -> None:
     with pytest.raises(UserError, match="unknown backbone 'keras:resnet18'"):
         BACKBONES.entry("keras:resnet18")

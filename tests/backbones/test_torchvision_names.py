@@ -141,6 +141,6 @@ def test_the_bottleneck_strides_in_its_3x3() -> None:
     assert block.conv2.stride == (2, 2)  # type: ignore[union-attr]
 
 
-def test_another_stem_is_refused() -> None:
+def test_an_unknown_stem_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown stem 'imagnet': did you mean 'imagenet'"):
         BACKBONES.load("resnet18")(10, (3, 8, 8), stem="imagnet")

@@ -1,4 +1,4 @@
-"""The memory's storage: what is written is what is read, and never more than there is room for."""
+"""The memory's storage: rows are read as written, and never exceed its size."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ COLUMNS = {"logits": Column((4,)), "edits": Column((), torch.int64)}
 
 
 class Scripted:
-    """A policy that puts rows where the test says."""
+    """A policy with slots fixed by the test."""
 
     def __init__(self, slots: list[int]) -> None:
         self.columns = {"origin": Column((), torch.int64)}
@@ -76,7 +76,7 @@ def test_columns_have_the_shape_and_type_they_were_declared_with() -> None:
     batches=st.lists(st.integers(0, 9), max_size=6),
     seed=st.integers(0, 999),
 )
-def test_rows_stay_whole_and_never_exceed_the_room(
+def test_rows_stay_whole_and_never_exceed_the_size(
     policy: str, size: int, batches: list[int], seed: int
 ) -> None:
     memory = Memory(size, SHAPE, COLUMNS, POLICIES.load(policy)())
@@ -93,23 +93,23 @@ def test_rows_stay_whole_and_never_exceed_the_room(
     assert {slot: int(number) for slot, number in enumerate(numbers)} == held
 
 
-def test_of_rows_that_fall_into_one_slot_the_last_stays() -> None:
+def test_the_last_of_several_rows_for_one_slot_stays() -> None:
     memory = Memory(3, SHAPE, COLUMNS, Scripted([1, 0, 1, -1, 0, 1]))
     slots = memory.offer(torch.Generator(), **rows(6))
-    assert slots.tolist() == [-1, -1, -1, -1, 0, 1]  # only who is really there has a slot
+    assert slots.tolist() == [-1, -1, -1, -1, 0, 1]  # only stored rows have a slot
     assert len(memory) == 2
     assert assert_whole_rows(memory, torch.arange(2)).tolist() == [4, 5]
     assert memory.data["origin"].tolist() == [104, 105, 0]  # the policy's own column goes along
 
 
-def test_an_offer_of_nothing_changes_nothing(differences: Callable[..., list[str]]) -> None:
+def test_an_empty_offer_changes_nothing(differences: Callable[..., list[str]]) -> None:
     memory = filled(4, 9)
     before = memory.state_dict()
     assert memory.offer(torch.Generator(), **rows(0)).tolist() == []
     assert not differences(memory.state_dict(), before)
 
 
-def test_what_a_new_row_does_not_bring_does_not_come_from_the_old_one() -> None:
+def test_missing_columns_of_a_new_row_are_zero() -> None:
     memory = Memory(4, SHAPE, COLUMNS, Scripted([0, 1, 2, 3]))
     memory.offer(torch.Generator(), **rows(4))
     memory.update(torch.arange(4), edits=torch.full((4,), 9))
@@ -131,7 +131,7 @@ def test_the_number_of_samples_seen_is_state() -> None:
 
 
 @pytest.mark.parametrize("policy", FROM_STREAM)
-def test_state_goes_through_a_file_and_the_memory_lives_on_the_same(
+def test_a_loaded_memory_continues_like_the_saved_one(
     policy: str, tmp_path: Any, differences: Callable[..., list[str]]
 ) -> None:
     memory = filled(6, 25, policy=policy)
@@ -143,15 +143,15 @@ def test_state_goes_through_a_file_and_the_memory_lives_on_the_same(
     assert not differences(again.state_dict(), memory.state_dict())
 
 
-def test_a_state_takes_no_room_of_its_own() -> None:
-    """…nor brings the empty slots along, which torch would save with it."""
+def test_a_state_shares_the_memorys_storage() -> None:
+    """And leaves out empty slots, which torch would save with a slice."""
     memory = filled(1000, 30)
     saved, column = memory.state_dict()["data"]["x"], memory.data["x"]
     assert saved.data_ptr() == column.data_ptr()
     assert saved.untyped_storage().nbytes() == 30 * 18
 
 
-def test_a_state_holds_only_what_is_filled() -> None:
+def test_a_state_holds_only_filled_slots() -> None:
     assert len(filled(1000, 3).state_dict()["data"]["x"]) == 3
 
 
@@ -165,7 +165,7 @@ def test_update_writes_the_named_columns_of_the_named_slots() -> None:
     assert all(torch.equal(memory.data[n], before[n]) for n in before if n != "logits")
 
 
-def test_rebuild_keeps_these_slots_in_this_order_and_puts_new_rows_behind() -> None:
+def test_rebuild_keeps_slots_in_order_and_appends_rows() -> None:
     memory = filled(6, 6)
     memory.rebuild(torch.tensor([5, 0, 3]), **rows(2, start=7))
     assert len(memory) == 5
@@ -175,7 +175,7 @@ def test_rebuild_keeps_these_slots_in_this_order_and_puts_new_rows_behind() -> N
     assert assert_whole_rows(memory, torch.arange(1)).tolist() == [8]
 
 
-def test_rebuild_refuses_more_than_there_is_room_for() -> None:
+def test_rebuild_refuses_too_many_rows() -> None:
     memory = filled(6, 6)
     with pytest.raises(ValueError, match="at most 6 rows, but got 7"):
         memory.rebuild(torch.arange(5), **rows(2))
@@ -195,7 +195,7 @@ def test_a_draw_is_of_different_filled_slots(held: int, n: int) -> None:
     assert (slots < held).all()
 
 
-def test_rows_say_where_they_come_from() -> None:
+def test_rows_carry_their_slots_and_are_copies() -> None:
     memory = filled(6, 6)
     read = memory.rows(torch.tensor([3, 1]))
     assert read["slot"].tolist() == [3, 1]

@@ -79,7 +79,7 @@ def test_every_row_gets_the_slot_that_sorting_gives(
 
 @pytest.mark.parametrize("name", ["class-balanced", "greedy-balanced"])
 def test_quotas_follow_an_updated_rebuilt_or_loaded_memory(name: str) -> None:
-    """As if its labels had always been so."""
+    """The choice equals sorting the memory as it is now."""
     memory, generator = Memory(12, (1, 1, 1), {}, POLICIES.load(name)()), torch.Generator()
     memory.offer(generator, **rows(torch.arange(20) % 3))
     memory.update(torch.arange(5), y=torch.full((5,), 4))
@@ -97,7 +97,7 @@ def test_quotas_follow_an_updated_rebuilt_or_loaded_memory(name: str) -> None:
 
 
 def test_rows_behind_all_stored_ones_touch_no_heap() -> None:
-    """Rows that cannot enter a full memory are sorted out before."""
+    """Rows that cannot enter a full memory are filtered out first."""
     quotas = ClassQuotas(np.arange(100) % 4, np.linspace(0.5, 1, 100))
     before = [heap[:] for heap in quotas._heaps]
     enter, vacated = quotas.admit(np.arange(1000) % 4, np.linspace(0, 0.4, 1000), 100)

@@ -1,4 +1,4 @@
-"""Images in a file: the same memory as in RAM, in little RAM, and no write spoils a state."""
+"""Images in a file: the same memory as in RAM, in little RAM, with intact checkpoints."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def fill(memory: Memory, policy: str, seed: int) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("columns", [COLUMNS, FLOAT], ids=["uint8", "float"])
-def test_it_holds_what_ram_would_hold(
+def test_it_holds_the_same_as_a_memory_in_ram(
     policy: str, columns: Any, tmp_path: Path, differences: Callable[..., list[str]]
 ) -> None:
     ram = memory(policy, columns)
@@ -69,7 +69,7 @@ def test_it_holds_what_ram_would_hold(
 
 
 @given(data=st.data(), policy=st.sampled_from(list(POLICIES)))
-def test_no_write_spoils_a_checkpoint_that_is_still_there(data: st.DataObject, policy: str) -> None:
+def test_no_write_changes_a_kept_checkpoint(data: st.DataObject, policy: str) -> None:
     """Random writes, checkpoints (two are kept; some by the same name) and crashes."""
     live = memory(policy, storage="disk")
     column = live.data["x"]
@@ -104,7 +104,7 @@ def stored(column: DiskColumn, state: Any) -> Tensor:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_another_process_goes_on_from_the_file(
+def test_another_process_resumes_from_the_file(
     policy: str, tmp_path: Path, differences: Callable[..., list[str]]
 ) -> None:
     whole, killed = (memory(policy, storage="disk", folder=tmp_path / n) for n in "ab")
@@ -145,7 +145,7 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     memory("reservoir", storage="disk", folder=tmp_path).load_state_dict(state)
 
 
-def test_nothing_is_written_before_there_is_a_row(tmp_path: Path) -> None:
+def test_no_file_before_the_first_row(tmp_path: Path) -> None:
     empty = memory("reservoir", storage="disk", folder=tmp_path / "m")
     state = empty.state_dict()
     assert len(stored_bytes(tmp_path / "m" / "x.rows", state["data"]["x"])) == 0
@@ -154,7 +154,7 @@ def test_nothing_is_written_before_there_is_a_row(tmp_path: Path) -> None:
     assert not (tmp_path / "m").exists()
 
 
-def test_slots_are_kept_once(tmp_path: Path) -> None:
+def test_a_slot_cannot_be_kept_twice(tmp_path: Path) -> None:
     column = DiskColumn(4, (2,), torch.int64)
     with pytest.raises(ValueError, match="different slots"):
         column.rearrange(torch.tensor([1, 1]))

@@ -65,12 +65,12 @@ def test_a_full_class_takes_nothing_more() -> None:
     assert kept_by_the_policy(labels, 4, 3) == [0, 1, 3, 4]
 
 
-def test_what_does_not_divide_evenly_goes_to_those_who_came_first() -> None:
+def test_remaining_slots_go_to_the_first_classes() -> None:
     labels = [0] * 9 + [1] * 9 + [2] * 9
     assert kept_by_the_policy(labels, 8, 5) == [0, 1, 2, 9, 10, 11, 18, 19]
 
 
-def test_it_draws_no_number() -> None:
+def test_greedy_draws_no_random_number() -> None:
     generator = torch.Generator().manual_seed(0)
     before = generator.get_state()
     memory = Memory(2, (1, 1, 1), {}, GreedyBalanced())

@@ -1,4 +1,4 @@
-"""Herding against the sums of the paper, one candidate after the other."""
+"""Herding against the paper's formula, candidate by candidate."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_order_is_that_of_the_paper(m: int, d: int, n: int, seed: int) -> No
     assert herding_order(features, n).tolist() == herded_one_by_one(features, n)
 
 
-def test_every_beginning_of_the_order_is_the_shorter_choice() -> None:
+def test_a_shorter_choice_is_a_prefix_of_the_order() -> None:
     features = torch.randn(60, 8, generator=torch.Generator().manual_seed(0))
     order = herding_order(features, 60)
     assert sorted(order.tolist()) == list(range(60))
@@ -40,7 +40,7 @@ def test_every_beginning_of_the_order_is_the_shorter_choice() -> None:
         assert torch.equal(herding_order(features, n), order[:n])
 
 
-def test_a_few_come_nearer_to_the_mean_than_random_ones() -> None:
+def test_herded_rows_are_nearer_to_the_mean_than_random_ones() -> None:
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(500, 16, generator=generator)
     mean = features.mean(0)
@@ -56,7 +56,7 @@ def test_equal_rows_are_still_chosen_once_each() -> None:
     assert sorted(herding_order(torch.ones(5, 3), 5).tolist()) == [0, 1, 2, 3, 4]
 
 
-def test_features_keep_their_values() -> None:
+def test_features_are_not_modified() -> None:
     features = torch.randn(9, 4, dtype=torch.float64)
     before = features.clone()
     herding_order(features, 5)

@@ -1,4 +1,4 @@
-"""Wrong labels on the way in: as many as asked for, of the right task, and nothing else changed."""
+"""Label poisoning: the right fraction, within the task, and nothing else changed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def filled(p: float | None, size: int = 50, **how: Any) -> Memory:
 
 
 @pytest.mark.parametrize("p", [0.01, 0.1, 0.25])
-def test_as_many_labels_are_wrong_as_asked_for(p: float) -> None:
+def test_the_fraction_of_wrong_labels(p: float) -> None:
     n = 20_000
     y, task = rows(n, classes=TASKS[0])["y"], torch.zeros(n, dtype=torch.int64)
     labels, poisoned = Poison(p, TASKS, seed=0)(y, task)
@@ -53,7 +53,7 @@ def test_as_many_labels_are_wrong_as_asked_for(p: float) -> None:
     assert abs(int(poisoned.sum()) - n * p) < 4.9 * deviation
 
 
-def test_a_wrong_label_is_any_other_class_of_the_task_alike() -> None:
+def test_wrong_labels_are_uniform_over_the_other_classes_of_the_task() -> None:
     n = 20_000
     given = rows(n)
     labels, poisoned = Poison(1.0, TASKS, seed=0)(given["y"], given["task"])
@@ -70,7 +70,7 @@ def test_a_wrong_label_is_any_other_class_of_the_task_alike() -> None:
 
 
 @pytest.mark.parametrize("policy", ["reservoir", "class-balanced", "greedy-balanced"])
-def test_nothing_but_labels_differs_from_a_clean_memory(policy: str) -> None:
+def test_only_labels_differ_from_a_clean_memory(policy: str) -> None:
     clean, dirty = memory(None, policy=policy), memory(0.3, policy=policy)
     for each in (clean, dirty):
         each.offer(torch.Generator().manual_seed(3), **rows(200))
@@ -102,7 +102,7 @@ def test_rebuilding_poisons_the_new_rows_and_leaves_the_kept_ones() -> None:
     assert len(each) == 2
 
 
-def test_the_flag_goes_with_its_sample() -> None:
+def test_the_poisoned_flag_belongs_to_its_sample() -> None:
     """A clean sample that takes a poisoned one's slot is not called poisoned."""
     each = filled(1.0)
     assert each.poison is not None
@@ -113,7 +113,7 @@ def test_the_flag_goes_with_its_sample() -> None:
     assert not each.data["poisoned"][entered].any()
 
 
-def test_its_draws_are_part_of_the_state(differences: Callable[..., list[str]]) -> None:
+def test_the_generator_is_part_of_the_state(differences: Callable[..., list[str]]) -> None:
     first = filled(0.5)
     file = io.BytesIO()
     torch.save(first.state_dict(), file)

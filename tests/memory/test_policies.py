@@ -1,4 +1,4 @@
-"""What the policies keep."""
+"""Which samples the policies keep."""
 
 from collections import Counter
 
@@ -46,10 +46,10 @@ def test_reservoir_is_uniform_over_all_that_was_offered() -> None:
     shuffled=st.booleans(),
     seed=st.integers(0, 9999),
 )
-def test_balanced_shares_differ_by_at_most_one(
+def test_balanced_class_counts_differ_by_at_most_one(
     policy: Policy, offered: list[int], size: int, batch: int, shuffled: bool, seed: int
 ) -> None:
-    """…but for classes that are stored whole because they have no more samples."""
+    """Except for classes that have fewer samples and are stored completely."""
     labels = torch.tensor([c for c, n in enumerate(offered) for _ in range(n)])
     if shuffled:
         labels = labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
@@ -69,7 +69,7 @@ def test_balanced_shares_differ_by_at_most_one(
     batch=st.integers(1, 13),
     seed=st.integers(0, 9999),
 )
-def test_balanced_in_batches_keeps_what_it_would_keep_at_once(
+def test_balanced_policies_do_not_depend_on_the_batch_size(
     policy: Policy, labels: list[int], size: int, batch: int, seed: int
 ) -> None:
     y = torch.tensor(labels)

@@ -25,7 +25,7 @@ def picture(path: Path, colour: int | tuple[int, ...], size=(8, 6), mode: str = 
 
 
 def cifar100_python(root: Path) -> Path:
-    """As the publisher's: Python 2's strings are bytes; two images of each of four classes."""
+    """Pickles of Python 2, whose strings are bytes; four classes."""
     folder = root / "cifar-100-python"
     folder.mkdir(parents=True)
     for name, n, seed in (("train", 8, 1), ("test", 4, 2)):

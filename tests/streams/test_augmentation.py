@@ -13,21 +13,21 @@ MEAN, STD = [0.2, 0.5, 0.7], [0.3, 0.25, 0.4]
 
 
 def images(n: int, height: int = 5, width: int = 7) -> Tensor:
-    """Every pixel of an image different from the others of its channel, and none of them 0."""
+    """Within a channel of an image all pixels differ, and no pixel is 0."""
     base = 1 + torch.arange(height * width).reshape(1, 1, height, width)
     shift = torch.arange(3).reshape(1, 3, 1, 1) * 40 + torch.arange(n).reshape(n, 1, 1, 1) % 90
     return (base + shift).to(torch.uint8)
 
 
 def normalised(image: Tensor) -> Tensor:
-    """Of one image, channel by channel, as the formula says."""
+    """Normalise one image channel by channel, by the formula."""
     return torch.stack(
         [(channel.double() / 255 - m) / s for channel, m, s in zip(image, MEAN, STD, strict=True)]
     )
 
 
 def pad_crop_flip(image: Tensor, padding: int, top: int, left: int, flip: bool) -> Tensor:
-    """One image by hand: on a black canvas, a window of the old size, perhaps mirrored."""
+    """Pad one image with zeros, cut out a window, and perhaps mirror it."""
     channels, height, width = image.shape
     canvas = torch.zeros(channels, height + 2 * padding, width + 2 * padding, dtype=image.dtype)
     canvas[:, padding : padding + height, padding : padding + width] = image
@@ -113,7 +113,7 @@ def test_a_view_is_differentiable_for_float_pixels() -> None:
     assert torch.autograd.gradcheck(lambda pixels: view(pixels), (raw,))
 
 
-def test_equal_generators_give_equal_views_and_the_next_view_is_another() -> None:
+def test_equal_generators_give_equal_views_and_views_differ() -> None:
     raw, augment = images(20), Augment(MEAN, STD, padding=2, flip=True)
     first, again = (augment.sample(20, torch.Generator().manual_seed(4))(raw) for _ in range(2))
     assert torch.equal(first, again)
@@ -130,7 +130,7 @@ def test_an_empty_batch_stays_empty_and_draws_nothing() -> None:
     assert torch.equal(generator.get_state(), before)
 
 
-def test_the_pixels_it_is_given_stay_as_they_are() -> None:
+def test_the_given_pixels_are_not_modified() -> None:
     raw = images(5)
     before = raw.clone()
     Augment(MEAN, STD, padding=2, flip=True).sample(5, torch.Generator())(raw)

@@ -20,7 +20,7 @@ def everything(stream: SplitStream, part: str) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("name", OFFLINE)
-def test_a_benchmark_is_what_its_entry_says(name: str) -> None:
+def test_a_benchmark_matches_its_entry(name: str) -> None:
     facts = BENCHMARKS[name].facts
     stream = BENCHMARKS.load(name)()
     assert len(stream.tasks) == facts["tasks"]
@@ -34,7 +34,7 @@ def test_a_benchmark_is_what_its_entry_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("make", [split_digits, synthetic])
-def test_making_it_twice_gives_the_same(
+def test_a_benchmark_is_deterministic(
     make: Callable[..., SplitStream], differences: Callable[..., list[str]]
 ) -> None:
     first, second = make(), make()
@@ -52,7 +52,7 @@ def test_no_test_image_is_a_training_image(make: Callable[..., SplitStream]) -> 
     assert not train & test
 
 
-def test_digits_are_the_real_ones() -> None:
+def test_digits_are_those_of_scikit_learn() -> None:
     from sklearn.datasets import load_digits
 
     digits = load_digits()
@@ -81,7 +81,7 @@ def test_digits_are_normalised_by_their_own_statistics() -> None:
     assert x.std().item() == pytest.approx(1, abs=1e-3)
 
 
-def test_synthetic_follows_its_arguments() -> None:
+def test_arguments_of_synthetic() -> None:
     stream = synthetic(4, classes=8, per_class=5, channels=1, side=6, seed=2)
     assert stream.image_shape == (1, 6, 6)
     assert [len(task.train) for task in stream.tasks] == [10] * 4

@@ -62,13 +62,13 @@ def test_names_follow_the_class_order() -> None:
     assert contents(stream.tasks[0].train) == [(2, 2, 0, 0)]
 
 
-def test_the_first_tasks_take_the_classes_that_are_left_over() -> None:
+def test_the_first_tasks_get_the_remaining_classes() -> None:
     images = numbered(list(range(7)))
     assert [len(task.classes) for task in split(images, images, 3).tasks] == [3, 2, 2]
 
 
 @pytest.mark.parametrize("order", [[0, 1], [0, 1, 1], [1, 2, 3], [0, 1, 2, 3]])
-def test_a_class_order_that_is_none_is_refused(order: list[int]) -> None:
+def test_an_invalid_class_order_is_refused(order: list[int]) -> None:
     images = numbered([0, 1, 2])
     with pytest.raises(UserError, match="each of the 3 classes 0…2 once, but got") as error:
         split(images, images, 3, order)
@@ -76,7 +76,7 @@ def test_a_class_order_that_is_none_is_refused(order: list[int]) -> None:
 
 
 @pytest.mark.parametrize("tasks", [0, -1, 4])
-def test_a_number_of_tasks_that_cannot_be_is_refused(tasks: int) -> None:
+def test_an_impossible_number_of_tasks_is_refused(tasks: int) -> None:
     images = numbered([0, 1, 2])
     with pytest.raises(UserError, match=f"1…3 tasks, not {tasks}"):
         split(images, images, tasks)
@@ -90,13 +90,13 @@ def test_a_class_without_images_is_refused(part: str) -> None:
         split(train, test, 3)
 
 
-def test_a_shuffled_order_is_a_permutation_of_its_own_seed() -> None:
+def test_a_shuffled_order_depends_on_its_seed() -> None:
     order = shuffled_order(20, seed=3)
     assert sorted(order) == list(range(20))
     assert order == shuffled_order(20, seed=3) != shuffled_order(20, seed=4)
 
 
-def test_split_is_found_where_streams_are() -> None:
+def test_split_can_be_imported_from_streams() -> None:
     import liderlab
     import liderlab.streams
 

@@ -1,4 +1,4 @@
-"""The validation split: deterministic, per class, and the test images out of reach."""
+"""The validation split: deterministic, per class, without test images."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ def pixels(source) -> list[bytes]:
     return [row.numpy().tobytes() for row in source.rows(torch.arange(len(source)))["x"]]
 
 
-def test_it_takes_from_training_and_never_from_test(stream) -> None:
+def test_validation_images_come_from_training_images(stream) -> None:
     split = hold_out(stream, 0.25)
     for before, after in zip(stream.tasks, split.tasks, strict=True):
         assert sorted(pixels(after.train) + pixels(after.test)) == sorted(pixels(before.train))
@@ -24,7 +24,7 @@ def test_it_takes_from_training_and_never_from_test(stream) -> None:
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.9])
-def test_evenly_spread_against_counting(share: float) -> None:
+def test_held_out_rows_are_spread_evenly(share: float) -> None:
     generator = torch.Generator().manual_seed(0)
     y = torch.randint(0, 5, (200,), generator=generator)
     held = spread_over_classes(y, share)
@@ -35,7 +35,7 @@ def test_evenly_spread_against_counting(share: float) -> None:
         assert taken == [(k + 1) * m // n for k in range(n)]
 
 
-def test_the_option_reaches_the_stream_and_does_not_depend_on_the_seed() -> None:
+def test_the_validation_option_does_not_depend_on_the_seed() -> None:
     def held(seed: int) -> list[bytes]:
         fields = {"benchmark": {"name": "synthetic", "validation": 0.25}, "seed": seed}
         return pixels(build_stream(completed(make_config(fields))).tasks[0].test)

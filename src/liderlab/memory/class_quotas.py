@@ -22,8 +22,8 @@ class ClassQuotas:
     enters, and if the memory is over-full, the largest class gives up its smallest key (of several
     largest classes, the one whose smallest key is the smallest).
 
-    Each class is a heap, so a sample costs O(log(size) + classes), whatever the memory's size. An
-    entry is one integer, the key's order (`_ordered`) · 2³² + slot: 56 bytes; a tuple takes 131.
+    Each class is a heap, so a sample costs O(log(size) + classes). An entry is one integer, the
+    key's order (`_ordered`) · 2³² + slot, which takes 56 bytes (a tuple: 131).
 
     y, key: (n,) of the samples in slots 0 … n−1.
     """

@@ -1,4 +1,4 @@
-"""Bring your own: a folder with one flag, arrays with one line."""
+"""Your own data: a folder or arrays as a benchmark."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_small_classes_have_a_test_image_too(
 
 
 @pytest.mark.parametrize("part", ["test", "val"])
-def test_a_train_and_test_pair_is_taken_as_it_is(
+def test_train_and_test_folders_are_used(
     publish: SimpleNamespace, tmp_path: Path, part: str
 ) -> None:
     photos(publish, tmp_path / "p" / "train", per_class=3)
@@ -63,7 +63,7 @@ def test_a_train_and_test_pair_is_taken_as_it_is(
     assert (len(reading.train.labels), len(reading.test.labels)) == (12, 4)
 
 
-def test_other_files_are_passed_over(publish: SimpleNamespace, tmp_path: Path) -> None:
+def test_other_files_are_skipped(publish: SimpleNamespace, tmp_path: Path) -> None:
     root = photos(publish, tmp_path / "p")
     for junk in ("ant/.DS_Store", "ant/notes.txt", "README.md"):
         (root / junk).write_text("x")
@@ -71,7 +71,9 @@ def test_other_files_are_passed_over(publish: SimpleNamespace, tmp_path: Path) -
     assert read_folder(root, 8).names == ["ant", "bee", "cat", "dog"]
 
 
-def test_normalised_by_its_own_statistics(publish: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_folder_is_normalised_by_its_own_statistics(
+    publish: SimpleNamespace, tmp_path: Path
+) -> None:
     stream = folder(1, path=str(photos(publish, tmp_path / "p")), size=8)
     train = stream.tasks[0].train
     x = stream.transform.sample(1, None)(train.rows(torch.arange(len(train)))["x"])
@@ -80,14 +82,14 @@ def test_normalised_by_its_own_statistics(publish: SimpleNamespace, tmp_path: Pa
     assert x.isfinite().all()  # the third channel is 0 everywhere
 
 
-def test_the_folder_itself_stays_as_it_is(publish: SimpleNamespace, tmp_path: Path) -> None:
+def test_the_folder_is_not_modified(publish: SimpleNamespace, tmp_path: Path) -> None:
     root = photos(publish, tmp_path / "p")
     before = sorted(root.rglob("*"))
     folder(2, path=str(root), size=8)
     assert sorted(root.rglob("*")) == before
 
 
-def test_one_flag(
+def test_a_run_on_a_folder(
     publish: SimpleNamespace,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -133,17 +135,19 @@ def test_one_flag(
         (lambda p: folder(5, path=str(p), size=8), "1…4 tasks, not 5"),
     ],
 )
-def test_mistakes(publish: SimpleNamespace, tmp_path: Path, make, message: str) -> None:
+def test_wrong_arguments_are_refused(
+    publish: SimpleNamespace, tmp_path: Path, make, message: str
+) -> None:
     photos(publish, tmp_path / "p")
     with pytest.raises(UserError, match=message):
         make(tmp_path / "p")
 
 
-def test_no_folder_is_not_the_one_where_we_are() -> None:
+def test_an_empty_path_is_not_the_current_folder() -> None:
     assert make_config({"benchmark": "folder:"}).benchmark.options["path"] == ""
 
 
-def test_an_empty_class_and_a_single_image(publish: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_class_needs_two_images(publish: SimpleNamespace, tmp_path: Path) -> None:
     root = photos(publish, tmp_path / "p")
     (root / "eel").mkdir()
     with pytest.raises(UserError, match="eel has no images"):
@@ -158,7 +162,7 @@ def arrays(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.integers(0, 256, (n, 8, 8, 3), dtype=np.uint8), np.arange(n) % 4
 
 
-def test_one_line() -> None:
+def test_arrays_are_split() -> None:
     (x, y), (x_test, y_test) = arrays(16, 0), arrays(8, 1)
     stream = split(Images(x, y), Images(x_test, y_test), tasks=2)
     assert stream.image_shape == (3, 8, 8)
@@ -186,13 +190,15 @@ def test_arrays_in_a_run(tmp_path: Path) -> None:
         (np.zeros((2, 3, 8, 8), dtype=np.uint8), [0.5, 1.0], "class number for each of 2 images"),
     ],
 )
-def test_arrays_that_are_no_images(x: np.ndarray, y: list[float], message: str) -> None:
+def test_arrays_that_are_not_images_are_refused(
+    x: np.ndarray, y: list[float], message: str
+) -> None:
     with pytest.raises(UserError, match=message):
         Images(x, y)
 
 
 @pytest.mark.parametrize("labels", [[-1, 0], []])
-def test_labels_that_are_no_classes(labels: list[int]) -> None:
+def test_labels_that_are_not_classes_are_refused(labels: list[int]) -> None:
     y = np.array(labels, dtype=np.int64)
     images = Images(np.zeros((len(y), 1, 4, 4), dtype=np.uint8), y)
     with pytest.raises(UserError, match="at least one image of each"):
@@ -204,7 +210,7 @@ def test_grey_and_channel_first_arrays() -> None:
     assert Images(np.zeros((4, 3, 8, 3), dtype=np.uint8), [0] * 4).x.shape == (4, 3, 8, 3)
 
 
-def test_an_array_that_is_mapped_from_a_file_stays_there(tmp_path: Path) -> None:
+def test_a_memory_mapped_array_is_not_copied(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros((4, 1, 8, 8), dtype=np.uint8))
     x = np.load(tmp_path / "x.npy", mmap_mode="r")
     images = Images(x, [0, 1, 0, 1])
@@ -239,7 +245,7 @@ def test_a_built_in_benchmark_keeps_its_name() -> None:
     assert BENCHMARKS["split-digits"] is built_in
 
 
-def test_own_arrays_are_replaced_only_on_purpose() -> None:
+def test_arrays_are_replaced_only_with_replace() -> None:
     images = Images(*arrays(8, 0))
     try:
         add_benchmark("mine", images, images, tasks=2)
@@ -253,7 +259,7 @@ def test_own_arrays_are_replaced_only_on_purpose() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "folder:x", "two words"])
-def test_names_that_would_be_read_otherwise(name: str) -> None:
+def test_names_with_other_characters_are_refused(name: str) -> None:
     images = Images(*arrays(8, 0))
     with pytest.raises(UserError, match="letters, digits"):
         add_benchmark(name, images, images, tasks=2)

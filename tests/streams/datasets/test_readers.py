@@ -1,4 +1,4 @@
-"""Every publisher's files are read as they are, and a broken one is told in a sentence."""
+"""Readers of every publisher's files, and their messages about broken ones."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_cub(publish: SimpleNamespace, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "colour"), [("L", 90), ("RGBA", (90, 90, 90, 9)), ("P", 0)])
-def test_pictures_that_are_not_in_colour_become_so(
+def test_other_modes_are_converted_to_colour(
     publish: SimpleNamespace, tmp_path: Path, mode: str, colour: int
 ) -> None:
     path = tmp_path / ("a.jpg" if mode == "L" else "a.png")
@@ -111,7 +111,7 @@ def test_pictures_that_are_not_in_colour_become_so(
     assert np.array_equal(image[0], image[2])
 
 
-def test_decoding_is_what_predict_does(tmp_path: Path, publish: SimpleNamespace) -> None:
+def test_decoding_equals_that_of_predict(tmp_path: Path, publish: SimpleNamespace) -> None:
     from liderlab.runs.image_input import read_image
 
     Image.fromarray(publish.noise(1, 20, 12, 3)[0]).save(tmp_path / "a.png")
@@ -125,7 +125,7 @@ class Harm:
 
 
 @pytest.mark.parametrize("where", ["data", "fine_labels", "anything"])
-def test_a_pickle_that_wants_more_than_arrays_is_refused(
+def test_a_pickle_with_more_than_arrays_is_refused(
     publish: SimpleNamespace, tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -149,7 +149,7 @@ def test_a_pickle_that_wants_more_than_arrays_is_refused(
         b"\x80\x05]\x94.",
     ],
 )
-def test_other_programs_are_refused_too(tmp_path: Path, program: bytes) -> None:
+def test_other_pickle_programs_are_refused(tmp_path: Path, program: bytes) -> None:
     (tmp_path / "meta").write_bytes(program)
     with pytest.raises(UserError, match="CIFAR file"):
         unpickle(tmp_path / "meta")
@@ -352,7 +352,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("benchmark", FORMS)
-def test_a_benchmark_stands_on_the_files_in_the_data_folder(
+def test_a_benchmark_uses_the_files_in_the_data_folder(
     publish: SimpleNamespace, own_data_folder: Path, benchmark: str
 ) -> None:
     form, tasks, shape = FORMS[benchmark]

@@ -1,4 +1,4 @@
-"""Archives of strangers: what leads out of the folder is refused, what is cut off is told."""
+"""Unpacking: paths out of the folder, links and truncated archives are refused."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def inside(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tgz", "a.tar.xz", "a.tar.bz2", "a.zip"])
-def test_every_kind_is_unpacked(tmp_path: Path, inside: Path, name: str) -> None:
+def test_every_format_is_unpacked(tmp_path: Path, inside: Path, name: str) -> None:
     seen: list[tuple[int, int]] = []
     unpack(pack(tmp_path / name), inside, lambda what, done, total: seen.append((done, total)))
     assert {str(p.relative_to(inside)) for p in inside.rglob("*") if p.is_file()} == set(CONTENT)
@@ -65,7 +65,9 @@ def test_every_kind_is_unpacked(tmp_path: Path, inside: Path, name: str) -> None
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tar.xz", "a.zip"])
 @pytest.mark.parametrize("keep", [0.3, 0.9])
-def test_a_cut_off_archive_is_told(tmp_path: Path, inside: Path, name: str, keep: float) -> None:
+def test_a_truncated_archive_is_refused(
+    tmp_path: Path, inside: Path, name: str, keep: float
+) -> None:
     path = pack(tmp_path / name)
     whole = path.read_bytes()
     if name == "a.tar":
@@ -76,14 +78,16 @@ def test_a_cut_off_archive_is_told(tmp_path: Path, inside: Path, name: str, keep
 
 
 @pytest.mark.parametrize("content", [b"", b"what is this?" * 100])
-def test_what_is_no_archive_is_told(tmp_path: Path, inside: Path, content: bytes) -> None:
+def test_a_file_that_is_not_an_archive_is_refused(
+    tmp_path: Path, inside: Path, content: bytes
+) -> None:
     (tmp_path / "a.tgz").write_bytes(content)
     with pytest.raises(UserError, match="is not a complete tar or zip archive"):
         unpack(tmp_path / "a.tgz", inside, silent)
 
 
 @pytest.mark.parametrize(("flag", "method"), [(1, 0), (0, 99)], ids=["encrypted", "unknown method"])
-def test_a_zip_that_cannot_be_unpacked_is_told(
+def test_an_encrypted_or_unknown_zip_is_refused(
     tmp_path: Path, inside: Path, flag: int, method: int
 ) -> None:
     path = tmp_path / "a.zip"
@@ -119,7 +123,7 @@ def test_a_path_that_climbs_out_is_refused(
     assert outside(tmp_path, inside) == [kind]
 
 
-def test_rights_of_strangers_are_not_taken_over(tmp_path: Path, inside: Path) -> None:
+def test_permissions_in_the_archive_are_ignored(tmp_path: Path, inside: Path) -> None:
     member = tarfile.TarInfo("top/program")
     member.mode = 0o6777
     unpack(tar(tmp_path / "a.tgz", member), inside, silent)
@@ -145,7 +149,7 @@ def test_links_in_a_zip_are_refused(tmp_path: Path, inside: Path) -> None:
         unpack(zipped(tmp_path / "a.zip", member), inside, silent)
 
 
-def test_more_than_fits_is_refused_before(
+def test_a_full_disk_is_noticed_before_unpacking(
     tmp_path: Path, inside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = zipped(tmp_path / "a.zip")

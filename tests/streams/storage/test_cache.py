@@ -1,4 +1,4 @@
-"""Decoded once, mapped ever after; never half a cache."""
+"""The cache: decoded once, then memory-mapped, never incomplete."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def source(publish: SimpleNamespace, tmp_path: Path) -> Path:
     return publish.cifar100_python(tmp_path)
 
 
-def test_the_second_time_nothing_is_read(source: Path) -> None:
+def test_a_cached_source_is_not_read_again(source: Path) -> None:
     first, second = cached("c", source, 32, read_cifar100), cached("c", source, 32, never)
     for part in ("train", "test"):
         a, b = getattr(first, part), getattr(second, part)
@@ -46,7 +46,7 @@ def test_the_second_time_nothing_is_read(source: Path) -> None:
     assert second.names == ["apple", "bear", "cup", "dog"]
 
 
-def test_it_holds_the_pixels_and_their_statistics(source: Path, publish: SimpleNamespace) -> None:
+def test_the_cache_holds_pixels_and_statistics(source: Path, publish: SimpleNamespace) -> None:
     ready = cached("c", source, 32, read_cifar100)
     expected = publish.noise(8, 3072, seed=1).reshape(8, 3, 32, 32)
     assert np.array_equal(ready.train.x.numpy(), expected)
@@ -63,7 +63,7 @@ def test_the_cache_is_plain_files(source: Path, own_data_folder: Path) -> None:
     assert not left_over(own_data_folder)
 
 
-def test_another_size_is_another_cache_and_both_stay(publish: SimpleNamespace, tmp_path) -> None:
+def test_each_size_has_its_own_cache(publish: SimpleNamespace, tmp_path) -> None:
     source = publish.miniimagenet(tmp_path)
     for size in (16, 8):
         assert cached("m", source, size, read_folder).train.x.shape[2:] == (size, size)
@@ -71,7 +71,7 @@ def test_another_size_is_another_cache_and_both_stay(publish: SimpleNamespace, t
         assert cached("m", source, size, never).train.x.shape[2:] == (size, size)
 
 
-def test_a_changed_source_is_read_again_and_the_old_cache_goes(
+def test_a_changed_source_replaces_its_cache(
     publish: SimpleNamespace, tmp_path: Path, own_data_folder: Path
 ) -> None:
     source, other = publish.miniimagenet(tmp_path), publish.miniimagenet(tmp_path / "other")
@@ -116,7 +116,7 @@ def reading(blocks: list[np.ndarray], labels: list[int]) -> RawData:
         ([0, 2], "label 2 is beyond the 2 classes"),
     ],
 )
-def test_what_does_not_fit_together_leaves_nothing(
+def test_inconsistent_data_leave_no_cache(
     tmp_path: Path, own_data_folder: Path, labels: list[int], message: str
 ) -> None:
     blocks = [np.zeros((2, 3, 4, 4), dtype=np.uint8)]
@@ -126,9 +126,7 @@ def test_what_does_not_fit_together_leaves_nothing(
     assert not list((own_data_folder / "cache").glob("x-*"))
 
 
-def test_a_failure_or_ctrl_c_in_the_middle_leaves_nothing(
-    tmp_path: Path, own_data_folder: Path
-) -> None:
+def test_an_interruption_leaves_no_cache(tmp_path: Path, own_data_folder: Path) -> None:
     def blocks() -> Iterator[np.ndarray]:
         yield np.zeros((1, 3, 4, 4), dtype=np.uint8)
         raise KeyboardInterrupt
@@ -139,7 +137,7 @@ def test_a_failure_or_ctrl_c_in_the_middle_leaves_nothing(
     assert not left_over(own_data_folder)
 
 
-def test_what_a_killed_process_left_is_removed(source: Path, own_data_folder: Path) -> None:
+def test_the_remains_of_a_killed_process_are_removed(source: Path, own_data_folder: Path) -> None:
     left = own_data_folder / "cache" / ".unfinished-c-32px-abc"
     left.mkdir(parents=True)
     (left / "train_x.npy").write_bytes(b"half")
@@ -158,7 +156,7 @@ def _in_another_process(source: Path, reads: Path, barrier: Barrier) -> None:
     assert len(cached("c", source, 32, read).train.x) == 8
 
 
-def test_of_several_processes_one_decodes(source: Path, tmp_path: Path) -> None:
+def test_only_one_of_several_processes_decodes(source: Path, tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     arguments = (source, tmp_path / "reads", context.Barrier(2))
     processes = [context.Process(target=_in_another_process, args=arguments) for _ in range(2)]
@@ -203,7 +201,7 @@ def test_data_larger_than_memory(tmp_path: Path) -> None:
     assert process.exitcode == 0
 
 
-def test_no_room_on_the_disk_is_said_before(
+def test_a_lack_of_disk_space_is_noticed_before_decoding(
     source: Path, own_data_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = SimpleNamespace(free=1000)
@@ -225,7 +223,7 @@ def test_a_full_disk_leaves_nothing(
     assert not left_over(own_data_folder)
 
 
-def test_where_data_lives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_default_data_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert data_folder("~/x") == Path.home() / "x"
     assert data_folder() == tmp_path / "lider-data"
     assert cache_folder() == tmp_path / "lider-data" / "cache"
@@ -244,7 +242,7 @@ def test_read_only_data_is_cached_elsewhere(
     assert cache_folder(source) == platform_folder() / "cache"
 
 
-def test_about_names_its_source(source: Path, own_data_folder: Path) -> None:
+def test_about_json_names_the_source(source: Path, own_data_folder: Path) -> None:
     cached("c", source, 32, read_cifar100)
     (about,) = (own_data_folder / "cache").glob("c-*/about.json")
     assert json.loads(about.read_text())["source"] == str(source.resolve())

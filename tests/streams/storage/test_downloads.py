@@ -1,4 +1,4 @@
-"""Downloads over a server of our own: resumed where they broke, checked, whole or not there."""
+"""Downloads from a local server: resumed, checked, complete or absent."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ def test_a_file_arrives_with_progress(server: Server, tmp_path: Path) -> None:
     assert seen[-1] == len(CONTENT)
 
 
-def test_a_broken_connection_is_taken_up_where_it_broke(server: Server, tmp_path: Path) -> None:
+def test_a_broken_connection_is_resumed(server: Server, tmp_path: Path) -> None:
     server.breaks = 2
     assert get(server, tmp_path).read_bytes() == CONTENT
     assert server.asked == [None, "bytes=100000-", "bytes=200000-"]
 
 
-def test_the_next_call_goes_on_where_the_last_one_gave_up(server: Server, tmp_path: Path) -> None:
+def test_the_next_call_resumes_a_failed_download(server: Server, tmp_path: Path) -> None:
     server.breaks = 4
     with pytest.raises(UserError, match="broke off after 400,000 of 512,000 bytes"):
         get(server, tmp_path)
@@ -101,18 +101,18 @@ def test_the_next_call_goes_on_where_the_last_one_gave_up(server: Server, tmp_pa
     assert [p.name for p in tmp_path.iterdir()] == ["data.bin"]
 
 
-def test_a_server_that_knows_no_ranges_sends_it_all(server: Server, tmp_path: Path) -> None:
+def test_a_server_without_ranges_sends_the_whole_file(server: Server, tmp_path: Path) -> None:
     server.ranges = False
     (tmp_path / "data.bin.part").write_bytes(CONTENT[:1000])
     assert get(server, tmp_path).read_bytes() == CONTENT
 
 
-def test_a_complete_part_is_taken_as_it_is(server: Server, tmp_path: Path) -> None:
+def test_a_complete_part_needs_no_download(server: Server, tmp_path: Path) -> None:
     (tmp_path / "data.bin.part").write_bytes(CONTENT)
     assert get(server, tmp_path).read_bytes() == CONTENT
 
 
-def test_a_part_of_another_file_is_thrown_away(server: Server, tmp_path: Path) -> None:
+def test_a_part_of_another_file_is_deleted(server: Server, tmp_path: Path) -> None:
     (tmp_path / "data.bin.part").write_bytes(b"other" * 100)
     assert get(server, tmp_path).read_bytes() == CONTENT
     assert server.asked == ["bytes=500-", None]
@@ -124,24 +124,24 @@ def test_a_wrong_checksum_leaves_nothing(server: Server, tmp_path: Path) -> None
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_there_is_not_asked_for_again(server: Server, tmp_path: Path) -> None:
+def test_an_existing_file_is_not_downloaded_again(server: Server, tmp_path: Path) -> None:
     get(server, tmp_path)
     get(server, tmp_path)
     assert len(server.asked) == 1
 
 
-def test_a_server_in_trouble_is_asked_again(server: Server, tmp_path: Path) -> None:
+def test_a_server_error_is_retried(server: Server, tmp_path: Path) -> None:
     server.statuses = [503, 500]
     assert get(server, tmp_path).read_bytes() == CONTENT
 
 
-def test_a_file_that_is_not_there_is_told_at_once(server: Server, tmp_path: Path) -> None:
+def test_a_missing_file_is_not_retried(server: Server, tmp_path: Path) -> None:
     server.statuses = [404]
     with pytest.raises(UserError, match=r"404 .* pass it with --from"):
         get(server, tmp_path)
     assert len(server.asked) == 1
 
 
-def test_no_network_is_one_sentence(tmp_path: Path) -> None:
+def test_no_network(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot download .*--from"):
         download(Remote("http://127.0.0.1:9/data.bin", MD5, 1), tmp_path, silent, pause=0)

@@ -1,4 +1,4 @@
-"""Folders that people name: what `~` stands for, and names that cannot be written down."""
+"""Paths given by users: `~`, and names that are not UTF-8."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from liderlab.streams.datasets.image_folder import folder
 from liderlab.streams.storage.location import absolute, data_folder
 from liderlab.streams.storage.preparation import prepare
 
-NOBODY = "~nobody-of-that-name/x"
-NO_TEXT = os.fsdecode(b"caf\xe9")
+UNKNOWN_HOME = "~nobody-of-that-name/x"
+NOT_UTF8 = os.fsdecode(b"caf\xe9")
 
 
-def test_a_tilde_is_ones_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_tilde_is_expanded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert absolute("~/x") == tmp_path / "x"
     assert with_absolute_path("~/w.pt") == str(tmp_path / "w.pt")
@@ -40,34 +40,34 @@ def test_a_tilde_is_ones_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     ],
     ids=["data", "weights", "benchmark", "own folder", "weights file", "prepare"],
 )
-def test_the_home_of_nobody_is_one_sentence(use: Callable[[str], object]) -> None:
+def test_an_unknown_home_folder_is_refused(use: Callable[[str], object]) -> None:
     with pytest.raises(UserError, match="unknown home folder"):
-        use(NOBODY)
+        use(UNKNOWN_HOME)
 
 
-def test_the_home_of_nobody_completes_to_nothing() -> None:
-    assert run_folders(NOBODY) == []
+def test_an_unknown_home_folder_has_no_completions() -> None:
+    assert run_folders(UNKNOWN_HOME) == []
 
 
-def test_a_data_folder_is_text() -> None:
+def test_a_data_folder_must_be_utf8() -> None:
     with pytest.raises(UserError, match=r"caf\\udce9' is not UTF-8"):
-        data_folder(f"/{NO_TEXT}")
+        data_folder(f"/{NOT_UTF8}")
 
 
-def test_a_folder_and_its_classes_are_text_but_images_may_be_called_anything(
+def test_class_folders_must_be_utf8_but_images_need_not(
     publish: SimpleNamespace, tmp_path: Path
 ) -> None:
     root = tmp_path / "own"
     for name in ("cat/0", "cat/1", "dog/0", "dog/1"):
         publish.picture(root / f"{name}.png", 90)
     try:
-        (root / "dog/1.png").rename(root / "dog" / f"{NO_TEXT}.png")
+        (root / "dog/1.png").rename(root / "dog" / f"{NOT_UTF8}.png")
     except OSError:
         pytest.skip("this file system takes names of text alone")
     assert folder(2, path=str(root), size=8).names == ["cat", "dog"]
-    (root / "dog").rename(root / NO_TEXT)
+    (root / "dog").rename(root / NOT_UTF8)
     with pytest.raises(UserError, match=r"own/caf\\udce9' is not UTF-8"):
         folder(2, path=str(root))
-    root.rename(tmp_path / NO_TEXT)
+    root.rename(tmp_path / NOT_UTF8)
     with pytest.raises(UserError, match="is not UTF-8"):
-        folder(2, path=str(tmp_path / NO_TEXT))
+        folder(2, path=str(tmp_path / NOT_UTF8))

@@ -45,7 +45,7 @@ def visible(folder: Path) -> list[str]:
 
 
 def nothing_is_left(folder: Path) -> bool:
-    """Not even the data folder, which was not there before."""
+    """The data folder itself, which did not exist before, is removed too."""
     return not folder.exists()
 
 
@@ -62,7 +62,7 @@ def test_a_folder_is_imported(
     assert {p.relative_to(path) for p in path.rglob("*")} == set(files)
 
 
-def test_an_archive_is_imported_wherever_the_data_is_in_it(
+def test_an_archive_may_have_outer_folders(
     publish: SimpleNamespace, tmp_path: Path, own_data_folder: Path
 ) -> None:
     folder = publish.cub200(tmp_path / "deep" / "er")
@@ -118,7 +118,7 @@ def test_another_root(lider: Lider, archive: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["folder", "archive"])
-def test_other_files_than_the_publishers_are_refused(
+def test_files_with_other_checksums_are_refused(
     lider: Lider, archive: Path, own_data_folder: Path, form: str
 ) -> None:
     source = archive if form == "archive" else archive.parent / "source"
@@ -129,7 +129,7 @@ def test_other_files_than_the_publishers_are_refused(
     assert nothing_is_left(own_data_folder)
 
 
-def test_an_archive_of_the_publishers_name_must_be_the_publishers(
+def test_an_archive_with_the_publishers_name_is_checked(
     archive: Path, own_data_folder: Path
 ) -> None:
     named = archive.rename(archive.with_name("cifar-100-python.tar.gz"))
@@ -148,7 +148,7 @@ def test_an_archive_of_the_publishers_name_must_be_the_publishers(
         ("climbs out", "leads out of it"),
     ],
 )
-def test_a_broken_source_is_told_and_leaves_nothing(
+def test_a_broken_source_leaves_nothing(
     archive: Path, own_data_folder: Path, tmp_path: Path, harm: str, message: str
 ) -> None:
     source = tmp_path / "source" / "cifar-100-python"
@@ -169,7 +169,7 @@ def test_a_broken_source_is_told_and_leaves_nothing(
     assert nothing_is_left(own_data_folder)
 
 
-def test_a_folder_that_is_in_the_way_is_not_touched(archive: Path, own_data_folder: Path) -> None:
+def test_an_existing_folder_is_not_modified(archive: Path, own_data_folder: Path) -> None:
     own = own_data_folder / "cifar-100-python" / "mine.txt"
     own.parent.mkdir(parents=True)
     own.write_text("precious")
@@ -208,7 +208,7 @@ def test_a_download_becomes_a_data_set(
 
 
 @pytest.mark.parametrize("form", ["folder", "archive", "in place"])
-def test_fewer_images_than_published_are_told(
+def test_fewer_images_than_published_are_refused(
     lider: Lider, publish: SimpleNamespace, tmp_path: Path, own_data_folder: Path, form: str
 ) -> None:
     source = publish.cub200(own_data_folder if form == "in place" else tmp_path / "source")
@@ -246,7 +246,7 @@ def test_a_missing_image_is_named(publish: SimpleNamespace, tmp_path: Path) -> N
         prepare("cub200", source=source, checked=False)
 
 
-def test_what_is_expected_is_said_once(tmp_path: Path, own_data_folder: Path) -> None:
+def test_the_expected_files_are_listed_once(tmp_path: Path, own_data_folder: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError) as error:
         prepare("mnist", source=tmp_path / "empty")
@@ -263,7 +263,7 @@ def test_junk_is_one_short_sentence(lider: Lider, tmp_path: Path, own_data_folde
 
 
 @pytest.mark.parametrize("arrived", [0, 100])
-def test_a_failed_download_leaves_only_what_it_can_go_on_from(
+def test_a_failed_download_leaves_only_its_part(
     tmp_path: Path, own_data_folder: Path, monkeypatch: pytest.MonkeyPatch, arrived: int
 ) -> None:
     remote = Remote((tmp_path / "not-there.tgz").as_uri(), "0" * 32, 9)
@@ -309,21 +309,21 @@ def test_a_lock_is_taken_by_one_at_a_time_although_it_is_removed(tmp_path: Path)
     assert not (tmp_path / "new").exists() or not list((tmp_path / "new").iterdir())
 
 
-def test_what_has_no_download_says_so(lider: Lider) -> None:
+def test_a_data_set_without_a_download_is_refused(lider: Lider) -> None:
     code, _, err = lider("data", "prepare", "miniimagenet")
     assert code == 2
     assert "no public download" in err
     assert "lider data prepare miniimagenet --from FILE_OR_DIR" in err
 
 
-def test_an_unknown_name_is_answered_with_the_nearest(lider: Lider) -> None:
+def test_an_unknown_data_set_suggests_the_nearest(lider: Lider) -> None:
     code, _, err = lider("data", "prepare", "cifar1000")
     assert code == 2
     assert "did you mean 'cifar100'?" in err
 
 
 @pytest.mark.parametrize("name", DATA_SETS)
-def test_the_facts_are_complete(name: str) -> None:
+def test_the_catalogue_is_complete(name: str) -> None:
     data = DATA_SETS[name]
     assert data.licence
     assert data.images
