@@ -45,7 +45,8 @@ def sweep(
     """
     from ..config.yaml_values import read_yaml
     from ..files import writable_folder
-    from ..report.terminal.sweep_progress import SweepDisplay, sweep_table
+    from ..report.terminal.result_tables import sweep_table
+    from ..report.terminal.sweep_progress import SweepDisplay
     from ..sweeps.engine import check_engine, default_workers, make_engine, threads_each
     from ..sweeps.scheduler import run_all
     from ..sweeps.summary import group_rows, run_rows, write_csv

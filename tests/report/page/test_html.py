@@ -65,8 +65,8 @@ def test_rows_hold_means_deviations_and_the_gain_of_lider(runs: Path, page: str)
     expected = paired_difference(
         {0: faa["er-ace-lider-0"], 1: faa["er-ace-lider-1"]}, dict(enumerate(plain))
     )
-    assert rows["er-ace + LiDER"]["adds"]["class_incremental"]["faa"] == vars(expected)
-    assert rows["er-ace"]["adds"]["class_incremental"]["faa"] is None
+    assert rows["er-ace + LiDER"]["gain"]["class_incremental"] == vars(expected)
+    assert rows["er-ace"]["gain"]["class_incremental"] is None
     assert rows["joint"]["values"]["class_incremental"]["ff"] is None
 
 

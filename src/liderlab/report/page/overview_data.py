@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
@@ -13,14 +13,7 @@ from ...functional.statistics import summarise
 from ...paper.ledger.record import LedgerRecord
 from ..glossary import METRICS, SETTINGS, TERMS
 from ..run_records import RunRecord, accuracy_so_far
-from ..seed_groups import (
-    LiderPair,
-    SeedGroup,
-    differing,
-    group_by_seed,
-    pair_without_lider,
-    seed_difference,
-)
+from ..seed_groups import SeedGroup, differing, group_by_seed, pair_without_lider, seed_difference
 from .curves import round_to_screen
 from .reference_numbers import PaperNumbers, in_ledger, in_paper
 from .run_data import as_text
@@ -39,13 +32,14 @@ def overview(
     paper, ledger: numbers to show beside them; of the ledger by default what the package holds.
     """
     groups = group_by_seed(records)
-    numbers = {id(record): number for number, record in enumerate(records)}
     rows = [_row(group, groups, paper) for group in groups]
-    for row, group, known in zip(rows, groups, in_ledger(groups, ledger), strict=True):
-        row["runs"] = [numbers[id(run)] for run in group.runs]
-        row["ledger"] = known
+    numbers = {id(record): number for number, record in enumerate(records)}
+    runs = [_run(record) for record in records]
+    for index, (group, known) in enumerate(zip(groups, in_ledger(groups, ledger), strict=True)):
+        rows[index] |= {"runs": [numbers[id(run)] for run in group.runs], "ledger": known}
+        for number in rows[index]["runs"]:
+            runs[number]["group"] = index
     _mark_best(rows, groups)
-    row_of = {run: number for number, row in enumerate(rows) for run in row["runs"]}
     configs = [flat(record.config) for record in records]
     return {
         "title": title,
@@ -53,24 +47,22 @@ def overview(
         "metrics": {key: vars(metric) for key, metric in METRICS.items()},
         "terms": TERMS,
         "groups": rows,
-        "runs": [_run(record, row_of[number]) for number, record in enumerate(records)],
+        "runs": runs,
         "varying": {
-            field: _commonest_values(field, configs)
+            field: Counter(as_text(c[field]) if field in c else None for c in configs).most_common(
+                8
+            )
             for field in differing(configs)
             if not field.startswith("scale.changes")
         },
     }
 
 
-def _commonest_values(field: str, configs: Sequence[Tree]) -> list[tuple[str | None, int]]:
-    """The commonest values of a field, and how many runs have each."""
-    return Counter(as_text(c[field]) if field in c else None for c in configs).most_common(8)
-
-
 def _row(group: SeedGroup, groups: Sequence[SeedGroup], paper: PaperNumbers) -> Tree:
     run, pair = group.first, pair_without_lider(group, groups)
     finished = [r for r in group.runs if r.result]
     changes = (run.config.get("scale") or {}).get("changes") or {}
+    curves = {s: [accuracy_so_far(r.matrix(s)) for r in finished] for s in SETTINGS}
     return {
         "label": group.label,
         "note": group.note,
@@ -80,25 +72,33 @@ def _row(group: SeedGroup, groups: Sequence[SeedGroup], paper: PaperNumbers) -> 
         "scale": run.scale,
         "changes": [f"{f}: {now.get('from')} → {now.get('to')}" for f, now in changes.items()],
         "seeds": len({r.seed for r in finished}),
-        "values": {s: {m: _mean_std(group, s, m) for m in METRICS} for s in SETTINGS},
-        "adds": {s: {m: _lider_adds(group, pair, s, m) for m in METRICS} for s in SETTINGS},
+        "values": _by_metric(lambda s, m: _vars(summarise(list(group.values(s, m).values())))),
+        "gain": {s: pair and _gain(group, pair.without, s) for s in SETTINGS},
         "also": list(pair.also) if pair else [],
         "paper": in_paper(group, paper),
-        "curve": {
-            s: _mean_curve([accuracy_so_far(r.matrix(s)) for r in finished]) for s in SETTINGS
-        },
+        "curve": {setting: _mean_curve(curves[setting]) for setting in SETTINGS},
     }
 
 
-def _mean_std(group: SeedGroup, setting: str, metric: str) -> Tree | None:
-    found = summarise(list(group.values(setting, metric).values()))
-    return vars(found) if found else None
+def _run(record: RunRecord) -> Tree:
+    return {
+        "name": record.name,
+        "seed": record.seed,
+        "state": record.state,
+        "seconds": (record.result or {}).get("seconds"),
+        "values": _by_metric(record.metric),
+    }
 
 
-def _lider_adds(group: SeedGroup, pair: LiderPair | None, setting: str, metric: str) -> Tree | None:
-    if pair is None:
-        return None
-    found = seed_difference(group.values(setting, metric), pair.without.values(setting, metric))
+def _by_metric(value: Callable[[str, str], Any]) -> Tree:
+    return {s: {m: value(s, m) for m in METRICS} for s in SETTINGS}
+
+
+def _gain(group: SeedGroup, other: SeedGroup, setting: str) -> Tree | None:
+    return _vars(seed_difference(group.values(setting, "faa"), other.values(setting, "faa")))
+
+
+def _vars(found: Any) -> Tree | None:
     return vars(found) if found else None
 
 
@@ -125,14 +125,3 @@ def _mark_best(rows: Sequence[Tree], groups: Sequence[SeedGroup]) -> None:
                 if len(known) > 1:
                     means = [fact.better * row["values"][setting][metric]["mean"] for row in known]
                     known[means.index(max(means))]["best"][setting].append(metric)
-
-
-def _run(record: RunRecord, group: int) -> Tree:
-    return {
-        "name": record.name,
-        "group": group,
-        "seed": record.seed,
-        "state": record.state,
-        "seconds": (record.result or {}).get("seconds"),
-        "values": {s: {m: record.metric(s, m) for m in METRICS} for s in SETTINGS},
-    }

@@ -9,7 +9,7 @@ from rich.box import HORIZONTALS
 from rich.console import Group
 from rich.table import Table
 
-from ..formatting import mean_std_of, number
+from ..formatting import mean_std, mean_std_of, number
 from ..glossary import METRICS, SETTINGS
 
 Result = Mapping[str, Any]
@@ -18,16 +18,29 @@ COLUMNS = 10  # tasks beside each other in the accuracy matrix
 
 def method_table(results: Mapping[str, Sequence[Result]]) -> Table:
     """One row per label: class-incremental FAA and FF over its runs."""
-    table = Table()
-    table.add_column("")
-    for column in ("FAA ↑ (%)", "FF ↓ (%)", "seeds"):
-        table.add_column(column, justify="right")
+    table = _faa_ff_table("seeds")
     for label, runs in results.items():
-        cells = [
-            mean_std_of([run["class_incremental"][metric] for run in runs])
-            for metric in ("faa", "ff")
-        ]
-        table.add_row(label, *cells, str(len(runs)))
+        found = [run["class_incremental"] for run in runs]
+        means = (mean_std_of([run[metric] for run in found]) for metric in ("faa", "ff"))
+        table.add_row(label, *means, str(len(runs)))
+    return table
+
+
+def sweep_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """One row per group of seeds: class-incremental FAA and FF."""
+    table = _faa_ff_table("runs")
+    for row in rows:
+        count = str(row["done"]) if row["done"] == row["runs"] else f"{row['done']}/{row['runs']}"
+        means = (mean_std(row[f"{name}_mean"], row[f"{name}_std"]) for name in ("faa", "ff"))
+        table.add_row(row["group"], *means, count)
+    return table
+
+
+def _faa_ff_table(count: str) -> Table:
+    table = Table()
+    table.add_column("", overflow="fold")
+    for column in ("FAA ↑ (%)", "FF ↓ (%)", count):
+        table.add_column(column, justify="right", no_wrap=True)
     return table
 
 

@@ -1,4 +1,4 @@
-"""The progress of a sweep, and its results as a table."""
+"""The progress of a sweep."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -15,7 +14,7 @@ from rich.text import Text
 
 from ...runs.folder import RunFolder
 from ...runs.planned_run import PlannedRun
-from ..formatting import duration, mean_std, number
+from ..formatting import duration, number
 
 SHOWN = 12  # lines of the live table
 STYLES = {"running": "cyan", "done": "green", "failed": "red", "stopped": "yellow"}
@@ -117,16 +116,3 @@ def _error(file: Path) -> str:
         return str(json.loads(file.read_bytes())["error"])
     except (OSError, ValueError, TypeError, KeyError):
         return f"see {file}"
-
-
-def sweep_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """One line per group of seeds: FAA and FF, class-incremental, mean ± std."""
-    table = Table()
-    table.add_column("", overflow="fold")
-    for column in ("FAA ↑ (%)", "FF ↓ (%)", "runs"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in rows:
-        count = str(row["done"]) if row["done"] == row["runs"] else f"{row['done']}/{row['runs']}"
-        metrics = (mean_std(row[f"{name}_mean"], row[f"{name}_std"]) for name in ("faa", "ff"))
-        table.add_row(row["group"], *metrics, count)
-    return table

@@ -391,15 +391,15 @@ function valueCell(group, metric) {
   return [h("span", { class: best && "best", title: best && "best of its setting" }, number(value.mean)),
     value.std !== null && h("span", { class: "std" }, ` ± ${number(value.std)}`)];
 }
-function addsCell(group, metric = "faa") {
-  const adds = group.adds[state.setting][metric];
-  if (!adds) return h("span", { class: "faint" }, "–");
-  const clear = adds.half !== null && Math.abs(adds.mean) > adds.half;
-  const text = signed(adds.mean) + (adds.half === null ? "" : ` ± ${number(adds.half)}`);
-  const why = [`Over ${adds.n} common seed${adds.n === 1 ? "" : "s"}.`,
-    adds.n < 2 && "An interval needs two.",
+function gainCell(group) {
+  const gain = group.gain[state.setting];
+  if (!gain) return h("span", { class: "faint" }, "–");
+  const clear = gain.half !== null && Math.abs(gain.mean) > gain.half;
+  const text = signed(gain.mean) + (gain.half === null ? "" : ` ± ${number(gain.half)}`);
+  const why = [`Over ${gain.n} common seed${gain.n === 1 ? "" : "s"}.`,
+    gain.n < 2 && "An interval needs two.",
     group.also.length && `LiDER is not the only difference: the runs also differ in ${group.also.join(", ")}.`].filter(Boolean).join(" ");
-  return explained(h("span", { class: `term ${clear ? (adds.mean > 0 ? "up" : "down") : "faint"}`, tabindex: 0 }, text, group.also.length > 0 && " *"), "LiDER's gain", why);
+  return explained(h("span", { class: `term ${clear ? (gain.mean > 0 ? "up" : "down") : "faint"}`, tabindex: 0 }, text, group.also.length > 0 && " *"), "LiDER's gain", why);
 }
 function scaleCell(group) {
   const badge = h("span", { class: "badge", tabindex: group.changes.length ? 0 : null }, group.scale);
@@ -421,8 +421,8 @@ function overviewTable(groups) {
     several((g) => g.benchmark) && { label: "Benchmark", value: (g) => g.benchmark, cell: (g) => g.benchmark },
     { label: "Buffer", numeric: true, explain: explain("buffer"), value: (g) => g.buffer, cell: bufferText },
     ...metrics,
-    all.groups.some((g) => Object.values(g.adds.class_incremental).some(Boolean)) &&
-      { label: "LiDER's gain (FAA)", numeric: true, downFirst: true, explain: explain("LiDER's gain"), value: (g) => g.adds[state.setting].faa?.mean ?? null, cell: (g) => addsCell(g) },
+    all.groups.some((g) => g.gain.class_incremental) &&
+      { label: "LiDER's gain (FAA)", numeric: true, downFirst: true, explain: explain("LiDER's gain"), value: (g) => g.gain[state.setting]?.mean ?? null, cell: gainCell },
     all.groups.some((g) => Object.keys(g.paper).length) &&
       { label: "Paper (FAA, FF)", numeric: true, explain: explain("paper"), value: (g) => g.paper.faa ?? null, cell: (g) => paperCell(g) },
     all.groups.some((g) => g.ledger.n) &&
@@ -452,7 +452,7 @@ function overviewPage() {
       body.replaceChildren(card(null, {}, h("p", { class: "empty" }, "Nothing matches the filter.")));
       return;
     }
-    const adds = groups.filter((g) => g.adds[state.setting].faa);
+    const gains = groups.filter((g) => g.gain[state.setting]);
     const streams = [...new Set(groups.map(streamName))];
     const buffers = (stream) => new Set(groups.filter((g) => streamName(g) === stream && g.buffer !== null).map(bufferText)).size > 1;
     const where = (g) => (buffers(streamName(g)) && g.buffer !== null ? `, buffer ${g.buffer}` : "");
@@ -464,10 +464,10 @@ function overviewPage() {
     body.replaceChildren(
       card(h("span", {}, "Methods, ", term(SETTINGS[state.setting]), ", ", term("mean ± std"), ", ", term("best"), " ★"), { class: "long" }, overviewTable(groups)),
       h("div", { class: "grid" },
-        streams.map((stream) => card(`Mean accuracy on the tasks seen so far: ${stream}`, { class: streams.length + (adds.length > 0) > 1 ? "" : "wide" },
+        streams.map((stream) => card(`Mean accuracy on the tasks seen so far: ${stream}`, { class: streams.length + (gains.length > 0) > 1 ? "" : "wide" },
           lineChart(curves(stream), { title: `Mean accuracy on the tasks seen so far, ${stream}, percent`, xLabel: "tasks seen", yLabel: "accuracy (%)", from: 0, atMost: 100, whole: true, show: 8, percent: true }))),
-        adds.length > 0 && card(h("span", {}, term("LiDER's gain"), " in FAA, with 95 % interval"), {},
-          forest(adds.map((g) => ({ name: groupName(g) + (streams.length > 1 ? `, ${g.benchmark}` : "") + where(g), ...g.adds[state.setting].faa })), "Gain in FAA with LiDER", 1),
+        gains.length > 0 && card(h("span", {}, term("LiDER's gain"), " in FAA, with 95 % interval"), {},
+          forest(gains.map((g) => ({ name: groupName(g) + (streams.length > 1 ? `, ${g.benchmark}` : "") + where(g), ...g.gain[state.setting] })), "Gain in FAA with LiDER", 1),
           h("p", { class: "note" }, "In points of final average accuracy. Grey: the interval contains 0, or there are too few seeds for an interval."))));
   }
   refresh();
