@@ -20,7 +20,7 @@ def test_attacks_lower_accuracy_and_pgd_as_much_as_fgsm(clouds, train):
     assert (result.accuracy["pgd"] <= result.accuracy["fgsm"] + 5).all()  # nearly linear: alike
 
 
-def test_sizes_are_in_pixels_whatever_the_normalisation(clouds, train):
+def test_sizes_are_in_pixels_for_any_normalisation(clouds, train):
     """The same network behind a normalisation meets the same attacks."""
     x, y = clouds(100)
     model = train((x, y))
@@ -51,7 +51,7 @@ def test_fgsm_of_a_linear_model_in_closed_form():
     assert fgsm(lambda x: x, x, y, 0.1).tolist()[0] == pytest.approx([0.4, 0.6])
 
 
-def test_gradient_leaves_the_models_own_alone(clouds, train):
+def test_the_parameters_keep_their_gradients(clouds, train):
     x, y = clouds(10)
     model = train((x, y), steps=2)
     model.zero_grad()
@@ -59,7 +59,7 @@ def test_gradient_leaves_the_models_own_alone(clouds, train):
     assert all(p.grad is None for p in model.parameters())
 
 
-def test_restricted_classes_are_all_that_counts():
+def test_only_the_given_classes_count():
     x, y = torch.tensor([[0.2, 0.1, 5.0]]), torch.tensor([0])
     wide, narrow = (
         robustness(lambda x: x, x, y, epsilons=(0,), classes=classes, attacks=["fgsm"])

@@ -25,7 +25,7 @@ def test_noise_raises_the_loss_and_lowers_the_accuracy(clouds, train, scale):
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
 
 
-def test_noise_has_the_size_that_it_says():
+def test_noise_has_the_given_size():
     layer = nn.Linear(400, 3, bias=False)
     with torch.no_grad():
         layer.weight.copy_(torch.tensor([1.0, 2.0, 0.0])[:, None].expand(3, 400))

@@ -30,7 +30,7 @@ def test_one_class_cannot_be_told_from_others(clouds):
         guessing_game(lambda x: torch.zeros(len(x), 1), inside, (x, torch.zeros_like(y)))
 
 
-def test_an_overfitted_memory_gives_itself_away(clouds, train):
+def test_an_overfitted_memory_can_be_guessed(clouds, train):
     x, y = clouds(200, noise=0.4)
     inside = torch.arange(200) < 20
     model = train((x[inside], y[inside]), steps=300)

@@ -47,7 +47,7 @@ def test_product_is_that_of_the_dense_operators():
     assert bound.log10 == pytest.approx(math.log10(bound.product))
 
 
-def test_what_batch_norm_counts_as():
+def test_batch_norm_is_folded_separate_or_ignored():
     model = convnet()
     fold, separate, ignore = (
         lipschitz_bound(model, X[:1], batch_norm=choice)
@@ -68,7 +68,7 @@ def test_it_bounds_every_slope():
         assert float(change.detach().max()) <= bound
 
 
-def test_a_layer_that_runs_twice_stretches_twice():
+def test_a_layer_that_runs_twice_counts_twice():
     class Twice(nn.Module):
         def __init__(self):
             super().__init__()
@@ -104,7 +104,7 @@ def test_constants_are_what_lider_would_calibrate_to(estimator):
     assert measured.mean == pytest.approx(float(lider.targets.detach().mean()))
 
 
-def test_the_model_is_left_alone():
+def test_the_model_stays_as_it_is():
     model = convnet().train()
     lipschitz_bound(model, X[:1])
     lipschitz_constants(model, X, stages=["0", "3"])

@@ -20,7 +20,7 @@ def test_surface_of_a_linear_model_in_closed_form():
     assert surface.area == pytest.approx(surface.right.mean())
 
 
-def test_in_the_middle_are_the_samples_themselves(clouds, train):
+def test_the_middle_of_the_grid_is_the_sample_itself(clouds, train):
     x, y = clouds(40)
     model = train((x, y))
     surface = decision_surface(model, x, y, points=5)
@@ -59,7 +59,7 @@ def test_normalisation_only_changes_the_units(clouds, train):
     np.testing.assert_allclose(plain.height, normal.height, atol=1e-4)
 
 
-def test_history_meets_the_same_directions_every_time(clouds, train):
+def test_the_directions_are_the_same_for_every_model(clouds, train):
     x, y = clouds(40, noise=0.3)
     model, other = train((x, y), steps=50), train((x, y), steps=3)
     groups = {"memory": (x[:10], y[:10]), "others": (x[10:], y[10:])}

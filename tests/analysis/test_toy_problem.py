@@ -26,7 +26,7 @@ def test_tasks_are_crescents_that_do_not_overlap_much():
         assert (y[nearest] == y).float().mean() > 0.95
 
 
-def test_what_it_shows(both):
+def test_shapes_and_ranges_of_the_result(both):
     result = both[False]
     assert result.regions.shape == result.probability.shape == (2, 15, 15)
     assert result.regions[0].max() <= 1  # classes to come are not predicted
@@ -44,7 +44,7 @@ def test_both_start_alike_and_the_first_task_has_no_replay(both):
     assert not np.array_equal(both[False].probability[1], both[True].probability[1])
 
 
-def test_lider_makes_the_network_less_sure_of_itself_where_nothing_was_seen(both):
+def test_lider_lowers_confidence_away_from_the_data(both):
     assert both[True].probability[1].mean() < both[False].probability[1].mean() - 0.01
 
 

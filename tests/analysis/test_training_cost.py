@@ -7,7 +7,7 @@ from liderlab.analysis import measure_in_child, peak_memory, throughput
 MEGABYTE = 10**6
 
 
-def test_a_childs_peak_is_what_it_held_and_not_what_its_parent_holds():
+def test_a_childs_peak_does_not_count_its_parents_memory():
     ballast = b"x" * (300 * MEGABYTE)
     small = measure_in_child(eval, "1 + 1")
     large = measure_in_child(eval, f"len(b'x' * {150 * MEGABYTE})")
@@ -18,7 +18,7 @@ def test_a_childs_peak_is_what_it_held_and_not_what_its_parent_holds():
     assert large.seconds > 0
 
 
-def test_a_childs_failure_is_told():
+def test_a_childs_failure_is_raised():
     with pytest.raises(RuntimeError, match="ZeroDivisionError: division by zero"):
         measure_in_child(eval, "1 / 0")
     with pytest.raises(RuntimeError, match="exit code 7"):

@@ -173,8 +173,8 @@ def test_every_cell_has_a_preset_to_run_it() -> None:
     assert {(c.setting, c.buffer, c.method, c.lider) for c in numbers.cells()} <= known
 
 
-def test_a_cell_says_what_it_is_about() -> None:
+def test_a_cell_is_found_by_its_place_in_the_paper() -> None:
     cell = numbers.find_cell("target-faa", "cub200", 400, "der++", "lider-stream")
     assert cell
-    assert (cell.benchmark, cell.pretraining, cell.lider) == ("split-cub200", "ImageNet", True)
+    assert cell.lider
     assert numbers.find_cell("faa", "cub200", 999, "der++") is None

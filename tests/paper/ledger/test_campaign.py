@@ -33,7 +33,7 @@ def test_all_of_one_seed_comes_before_the_next() -> None:
         assert {i.case.seed for i in items if i.group == group} == set(range(number))
 
 
-def test_the_campaign_asks_what_the_issue_asks() -> None:
+def test_the_campaign_covers_methods_ablations_and_one_epoch() -> None:
     methods = {(i.case.method, i.case.addition) for i in campaign(["methods"])}
     pairs = [
         (m, a) for m in ("er-ace", "der++", "x-der-rpc", "icarl", "gdumb") for a in ("", "lider")
@@ -75,7 +75,7 @@ def test_runs_are_shared_with_the_studies() -> None:
     assert ours[kept.name] == ours[other.name]
 
 
-def test_the_estimator_is_the_cases() -> None:
+def test_the_case_sets_the_estimator() -> None:
     case = Case("cifar100", 500, "er-ace", "lider", estimator="batch")
     config = config_of(case, Request("cpu"), ())
     assert config.regularizers["lider"]["estimator"] == "batch"
@@ -98,7 +98,7 @@ def test_an_unknown_group_is_one_sentence() -> None:
     ids=lambda case: case.label,
 )
 def test_the_command_repeats_the_run(case: Case) -> None:
-    """What is typed comes to the same configuration."""
+    """The command, typed, gives the same configuration."""
     words = repeat_command(case, "cpu").split()
     assert words[:2] == ["lider", "run"]
     options = list(zip(words[2::2], words[3::2], strict=True))

@@ -1,4 +1,4 @@
-"""What is committed is what the committed records say."""
+"""The committed page, JSON and figures are those of the committed records."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def test_the_page_and_the_json_are_those_of_the_records() -> None:
     assert drawn <= set(FIGURES)
 
 
-def test_it_stays_small() -> None:
+def test_records_and_figures_stay_small() -> None:
     files = list(PACKAGE.glob("records/*.json"))
     assert sum(file.stat().st_size for file in files) < 1_000_000
     assert all(file.stat().st_size < 150_000 for file in ROOT.glob("docs/ledger_*.png"))
@@ -34,6 +34,6 @@ def test_no_stand_in_is_committed() -> None:
     assert {record.scale for record in read_records()} <= {"cpu", "paper"}
 
 
-def test_a_checkout_is_where_it_is_written() -> None:
+def test_the_ledger_is_written_into_the_checkout() -> None:
     assert ledger_paths(None).pages == ROOT / "docs"
     assert ledger_paths(Path("x")).records == Path("x/records")

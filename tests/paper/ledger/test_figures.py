@@ -59,7 +59,7 @@ def records(record):
     return [*runs, record(Case("cifar100", None, "joint"), 60.0, ff=None)]
 
 
-def test_the_summarys_bars_are_the_means(records) -> None:
+def test_bars_of_the_summary_are_the_means(records) -> None:
     figure = draw_summary(records, assemble(records))
     left, right = figure.axes
     assert [bar.get_height() for bar in left.patches] == [21.0, 23.0]
@@ -89,7 +89,7 @@ def test_analyses_are_labelled_with_their_auc(records) -> None:
     assert [list(line.get_ydata()) for line in right.lines] == [[90.0, 80.0], [85.0, 60.0]]
 
 
-def test_all_of_them_are_small_and_on_the_page(records) -> None:
+def test_all_figures_are_small_and_on_the_page(records) -> None:
     ledger = assemble(records)
     figures = draw_all(records, ledger)
     assert len(figures) == 3

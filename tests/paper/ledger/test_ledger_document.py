@@ -79,7 +79,7 @@ def test_a_smaller_scale_is_stated_and_so_is_another_learning_rate(record) -> No
     assert cells["single-epoch/cifar100-online/500/er-ace/ff"]["ours"]["mean"] == 10.0
 
 
-def test_the_nearest_to_the_paper_stands_in_its_cell(record) -> None:
+def test_the_configuration_nearest_to_the_paper_fills_its_cell(record) -> None:
     tuned = replace(LIDER, column="tuned")
     runs = seeded(record, LIDER, [21.0, 22.0]) + seeded(record, tuned, [25.0])
     cells = all_cells(assemble(runs))
@@ -106,7 +106,7 @@ def test_a_metric_that_is_not_defined_is_not_measured(record) -> None:
     assert cells["ff/cifar100/finetune"]["status"] == "not measured"
 
 
-def test_ablations_stand_beside_lider_as_it_is(record) -> None:
+def test_ablations_are_compared_with_the_usual_lider(record) -> None:
     batch = replace(LIDER, estimator="batch")
     fixed = replace(LIDER, addition="lider-fixed")
     runs = [

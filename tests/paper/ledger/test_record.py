@@ -12,7 +12,7 @@ from liderlab.paper.studies.cases import Case
 CASE = Case("cifar100", 500, "er-ace", "lider", "controlled", seed=1)
 
 
-def test_it_reads_back(record, tmp_path: Path) -> None:
+def test_a_written_record_reads_back(record, tmp_path: Path) -> None:
     one = record(CASE, 20.0)
     write_records([one], tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == [f"{one.name}.json"]
@@ -33,7 +33,7 @@ def test_it_reads_back(record, tmp_path: Path) -> None:
         ({"matrix": None}, "matrix"),
     ],
 )
-def test_another_content_is_one_sentence(record, change, says) -> None:
+def test_a_wrong_field_is_refused_in_one_sentence(record, change, says) -> None:
     tree = json.loads(record(CASE, 20.0).text()) | change
     with pytest.raises(UserError) as caught:
         read_record(json.dumps(tree), "x.json")
@@ -43,12 +43,12 @@ def test_another_content_is_one_sentence(record, change, says) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", "3"])
-def test_what_is_no_record_is_one_sentence(text: str) -> None:
+def test_other_files_are_refused_in_one_sentence(text: str) -> None:
     with pytest.raises(UserError, match="is no record"):
         read_record(text, "x.json")
 
 
-def test_a_file_is_called_what_it_holds(record, tmp_path: Path) -> None:
+def test_a_file_must_have_the_name_of_its_record(record, tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text(record(CASE, 20.0).text())
     with pytest.raises(UserError, match=r"other\.json holds the record"):
         read_records(tmp_path)

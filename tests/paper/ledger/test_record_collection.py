@@ -11,7 +11,7 @@ from liderlab.paper.ledger.record_collection import KEPT, collect_records, curve
 from liderlab.runs.folder import RunFolder
 
 
-def test_what_is_kept_is_what_the_run_says(measured: Path) -> None:
+def test_a_record_agrees_with_its_run(measured: Path) -> None:
     found = collect_records(measured, commit="abc")
     assert not found.left_out
     treated, plain = found.records
@@ -37,7 +37,7 @@ def test_what_is_kept_is_what_the_run_says(measured: Path) -> None:
     assert len(treated.text()) < 8_000
 
 
-def test_what_cannot_be_taken_is_said(measured: Path, tmp_path: Path) -> None:
+def test_runs_without_a_record_are_listed_with_the_reason(measured: Path, tmp_path: Path) -> None:
     shutil.copytree(measured, tmp_path, dirs_exist_ok=True)
     one, other = sorted((tmp_path / "runs").iterdir())
     (one / "result.json").unlink()
@@ -50,7 +50,7 @@ def test_what_cannot_be_taken_is_said(measured: Path, tmp_path: Path) -> None:
     }
 
 
-def test_a_name_that_promises_something_else_is_refused(measured: Path, tmp_path: Path) -> None:
+def test_a_run_that_does_not_fit_its_name_is_refused(measured: Path, tmp_path: Path) -> None:
     shutil.copytree(measured, tmp_path, dirs_exist_ok=True)
     other = max((tmp_path / "runs").iterdir())
     result = json.loads((other / "result.json").read_text())
@@ -61,7 +61,7 @@ def test_a_name_that_promises_something_else_is_refused(measured: Path, tmp_path
     assert len(found.records) == 1
 
 
-def test_damaged_runs_cost_only_themselves(measured: Path, tmp_path: Path) -> None:
+def test_a_damaged_run_does_not_stop_the_others(measured: Path, tmp_path: Path) -> None:
     shutil.copytree(measured, tmp_path, dirs_exist_ok=True)
     one, other = sorted((tmp_path / "runs").iterdir())
     (one / "result.json").write_text("{")
@@ -79,7 +79,7 @@ def test_a_folder_without_runs_is_one_sentence(tmp_path: Path) -> None:
         collect_records(tmp_path / "none")
 
 
-def test_analyses_come_along_without_their_images(measured: Path, tmp_path: Path) -> None:
+def test_analyses_are_kept_without_their_images(measured: Path, tmp_path: Path) -> None:
     shutil.copytree(measured, tmp_path, dirs_exist_ok=True)
     one, _ = sorted((tmp_path / "runs").iterdir())
     folder = one / "analysis" / "guessing-game"

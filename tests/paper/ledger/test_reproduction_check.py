@@ -21,7 +21,7 @@ from liderlab.paper.studies.cases import Case
 CASE = Case("cifar100", 500, "er-ace")
 
 
-def test_run_again_it_is_equal_to_the_bit(measured: Path, tmp_path: Path) -> None:
+def test_a_repeated_run_is_equal_to_the_bit(measured: Path, tmp_path: Path) -> None:
     records = collect_records(measured).records
     (one,) = records_of_cell(
         "single-epoch/cifar100-online/500/er-ace+lider/ff", assemble(records), records
@@ -55,7 +55,7 @@ def test_with_the_same_versions_nothing_may_differ(record) -> None:
     assert compare(one, changed(one, faa=20.01), [one], tolerance=0.1).agrees
 
 
-def test_with_others_the_seeds_say_how_much(record) -> None:
+def test_with_other_versions_the_spread_of_the_seeds_is_allowed(record) -> None:
     """By hand: 20, 22, 24 has s = 2, and 4.3027 · 2 · √(4/3) = 9.937."""
     runs = [record(replace(CASE, seed=s), v) for s, v in enumerate((20.0, 22.0, 24.0))]
     assert seed_tolerance(runs, "faa") == pytest.approx(9.9366, abs=1e-3)
@@ -68,7 +68,7 @@ def test_with_others_the_seeds_say_how_much(record) -> None:
     assert compare(runs[0], weights, runs).agrees  # other machines round otherwise
 
 
-def test_what_was_not_measured_cannot_be_checked(record) -> None:
+def test_a_cell_that_was_not_measured_cannot_be_checked(record) -> None:
     runs = [record(replace(CASE, seed=2), 20.0)]
     ledger = assemble(runs)
     with pytest.raises(UserError, match=r"was not measured.*lider run --preset cub200-400-er-ace"):

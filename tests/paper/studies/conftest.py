@@ -43,7 +43,7 @@ def conducted(studies_folder: Path) -> Callable[[str], CompletedStudy]:
     def of(name: str) -> CompletedStudy:
         if name not in kept:
             with pytest.MonkeyPatch.context() as patched:
-                # half a second for each of a hundred runs, and nobody looks at it
+                # drawing it takes half a second for each of a hundred runs
                 patched.setattr(accuracy_figure, "leave_figure", leave_a_mark)
                 kept[name] = run_study(name, Request("smoke"), studies_folder, in_turn)
         return kept[name]

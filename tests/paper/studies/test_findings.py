@@ -89,7 +89,7 @@ def test_poisoning_hurts(conducted: Study) -> None:
     assert [row["paper_faa"] for row in rows(conducted("poisoning"), poison=0.25)] == [28.74, 30.78]
 
 
-def test_er_ace_gives_its_memory_away(conducted: Study) -> None:
+def test_the_memory_of_er_ace_can_be_guessed(conducted: Study) -> None:
     study = conducted("guessing-game")
     tiny = rows(study, addition="", paper_buffer=200)[0]
     assert tiny["buffer"] == 20
@@ -165,7 +165,7 @@ def test_sensitivity_is_around_its_mean(conducted: Study) -> None:
     assert len({row["faa"] for row in found}) > 1
 
 
-def test_what_is_added_reaches_the_runs(conducted: Study) -> None:
+def test_additions_reach_the_configurations_of_the_runs(conducted: Study) -> None:
     wanted = {
         "regularizers": {"ssgd", "oewc", "olap", "lider"},
         "target": {"lider"},

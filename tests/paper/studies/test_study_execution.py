@@ -38,7 +38,7 @@ def no_runs(plans: Sequence[PlannedRun]) -> dict[str, str]:
     raise AssertionError(f"{len(plans)} runs are repeated")
 
 
-def test_threads_also_hold_for_what_a_study_computes_itself(
+def test_threads_also_hold_for_a_studys_own_computation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
@@ -48,7 +48,7 @@ def test_threads_also_hold_for_what_a_study_computes_itself(
     assert asked == [1]
 
 
-def test_what_is_there_is_not_repeated(conducted: Study, studies_folder: Path) -> None:
+def test_finished_work_is_not_repeated(conducted: Study, studies_folder: Path) -> None:
     first = conducted("poisoning")
     again = run_study("poisoning", Request("smoke"), studies_folder, no_runs)
     assert again.findings == first.findings
@@ -77,7 +77,7 @@ def test_studies_share_their_runs() -> None:
     assert len(everything) < sum(map(len, plans.values())) * 0.75
 
 
-def test_another_configuration_is_not_mistaken_for_it(conducted: Study, tmp_path: Path) -> None:
+def test_a_folder_with_another_configuration_is_refused(conducted: Study, tmp_path: Path) -> None:
     plan = conducted("poisoning").runs[0]
     folder = tmp_path / plan.name
     folder.mkdir()
@@ -226,7 +226,7 @@ def test_a_benchmark_restricts_or_replaces_the_settings() -> None:
     assert sizes == {50, 200}
 
 
-def test_the_nearest_row_serves_buffers_that_the_paper_does_not_have() -> None:
+def test_other_buffers_take_the_preset_of_the_nearest() -> None:
     assert preset_of(Case("cifar100", 5000, "er-ace", "lider")).name == "cifar100-2000-er-ace-lider"
     config = config_of(Case("cifar100", 5000, "er-ace"), Request("paper"), SETTINGS)
     assert config.memory.size == 5000

@@ -21,13 +21,13 @@ SERIES = {"": "alone", "lider": "+ LiDER, all else equal"}
 PRINTED = "the paper's, its scale and tuning"
 QUANTITIES = {"constants": "λ of the stage", "targets": "its target c"}
 CURVES = """\
-Over the steps of training, one seed; dotted: where a task ends. Every panel has its own scale.
-Points are means over stretches of steps. λ is there once something is replayed; GDumb replays only
+Over the steps of training, one seed; dotted: ends of tasks. Every panel has its own scale.
+Points are means over stretches of steps. λ begins with the first replay; GDumb replays only
 at the end, when it learns the memory."""
 
 
 def draw_all(records: Sequence[LedgerRecord], ledger: Tree) -> dict[str, Figure]:
-    """By file name; what there are no records for is left out."""
+    """The figures by file name, without those that no record has values for."""
     found = {
         "ledger_summary.png": draw_summary(records, ledger),
         "ledger_lambda.png": draw_curves(records),
@@ -37,9 +37,9 @@ def draw_all(records: Sequence[LedgerRecord], ledger: Tree) -> dict[str, Figure]
 
 
 def draw_summary(records: Sequence[LedgerRecord], ledger: Tree) -> Figure | None:
-    """FAA of every method alone and with LiDER, same learning rate: the mean with its 95 % interval
-    and every seed; finetune and joint as lines."""
-    groups = _main(records)
+    """FAA of every method alone and with LiDER, at the same learning rate: the mean with its 95 %
+    interval and every seed; finetune and joint as lines. Beside it, LiDER's gains."""
+    groups = _summary_cases(records)
     rehearsing = [method for method in METHODS if (method, "") in groups]
     if not rehearsing:
         return None
@@ -48,11 +48,10 @@ def draw_summary(records: Sequence[LedgerRecord], ledger: Tree) -> Figure | None
     for number, (addition, label) in enumerate(SERIES.items()):
         for place, method in enumerate(rehearsing):
             if group := groups.get((method, addition)):
-                _point(left, place + (number - 0.5) * 0.34, group, number, label)
+                _bar(left, place + (number - 0.5) * 0.34, group, number, label)
     for method, dashes in zip(BOUNDS, (":", "--"), strict=True):
         if group := groups.get((method, "")):
-            values = group.values("faa")
-            level = sum(values.values()) / len(values)
+            level = spread(group.values("faa"))["mean"]
             left.axhline(level, color=style.GREY, ls=dashes, lw=1.2, label=METHOD_NAMES[method])
     names = [METHOD_NAMES[method] for method in rehearsing]
     left.set_xticks(range(len(rehearsing)), names, fontsize=style.NORMAL)
@@ -67,7 +66,7 @@ def draw_summary(records: Sequence[LedgerRecord], ledger: Tree) -> Figure | None
 
 
 def _title(groups: Sequence[MeasuredCase]) -> str:
-    """What all of them share, and how many seeds the fewest and the most of them have."""
+    """Benchmark and scale, which all groups share, and their smallest and largest seed counts."""
     config = groups[0].records[0].config
     size = f"{config['training']['epochs']} epochs, width {config['backbone'].get('width')}"
     where = f"{config['benchmark']['name']}, buffer {config['memory']['size']}"
@@ -77,8 +76,8 @@ def _title(groups: Sequence[MeasuredCase]) -> str:
     return f"{where}, scale {groups[0].scale} ({size}), {seeds} seed{many}"
 
 
-def _point(axes: Axes, x: float, group: MeasuredCase, number: int, label: str) -> None:
-    """A bar with its interval, and the seeds as dots beside it."""
+def _bar(axes: Axes, x: float, group: MeasuredCase, number: int, label: str) -> None:
+    """A bar with its interval, and a dot for every seed."""
     values = group.values("faa")
     found = spread(values)
     error = None if found["low"] is None else [[found["mean"] - found["low"]]] * 2
@@ -91,7 +90,7 @@ def _point(axes: Axes, x: float, group: MeasuredCase, number: int, label: str) -
 def _gains(
     axes: Axes, groups: dict[tuple[str, str], MeasuredCase], methods: Sequence[str], ledger: Tree
 ) -> None:
-    """LiDER's paired difference, with its 95 % interval, and the paper's beside it."""
+    """LiDER's gain, paired by seed, with its 95 % interval, and the paper's gain."""
     printed = {
         row["method"]: row["paper_gain"]
         for row in ledger["cells"]
@@ -115,13 +114,13 @@ def _gains(
     axes.axvline(0, color=style.GREY, lw=1)
     names = [METHOD_NAMES[method] for method in methods]
     axes.set_yticks(range(len(methods)), names, fontsize=style.NORMAL)
-    axes.set_ylim(len(methods) - 0.5, -0.5)  # in the order of the left panel, from above
+    axes.set_ylim(len(methods) - 0.5, -0.5)  # from above, in the order of the left panel
     axes.set_xlabel("LiDER's gain in FAA (points)")
     style.add_grid(axes, "x")
 
 
-def _main(records: Sequence[LedgerRecord]) -> dict[tuple[str, str], MeasuredCase]:
-    """The configurations of the summary: the controlled ones, where that is another."""
+def _summary_cases(records: Sequence[LedgerRecord]) -> dict[tuple[str, str], MeasuredCase]:
+    """The configurations of the summary: the controlled form, where it differs from the tuned."""
     found: dict[tuple[str, str], MeasuredCase] = {}
     for group in measured_cases(records):
         case = group.case
@@ -133,9 +132,9 @@ def _main(records: Sequence[LedgerRecord]) -> dict[tuple[str, str], MeasuredCase
 
 
 def draw_curves(records: Sequence[LedgerRecord]) -> Figure | None:
-    """λ_k and c_k of every stage (columns) over training, a row for every method with LiDER: its
-    first seed. Dotted lines: where one task ends and the next begins."""
-    groups = _main(records)
+    """λ_k and c_k of every stage (columns) over training, for every method with LiDER (rows): its
+    first seed. Dotted lines: ends of tasks."""
+    groups = _summary_cases(records)
     rows = {
         METHOD_NAMES[method]: curves
         for method in METHODS
@@ -170,7 +169,7 @@ def _stage(panel: Axes, curves: Curves, stage: str) -> None:
 
 
 def draw_analyses(ledger: Tree) -> Figure | None:
-    """The guessing game's ROC curves, and the area of the decision surface that is kept."""
+    """The ROC curves of the guessing game, and the areas kept of the decision surface."""
     found = sorted(ledger["analyses"], key=lambda row: (len(row["label"]), row["record"]))
     games = [row for row in found if row["analysis"] == "guessing-game" and row["auc"]]
     surfaces = [row for row in found if row["analysis"] == "decision-surface"]
@@ -199,7 +198,7 @@ def draw_analyses(ledger: Tree) -> Figure | None:
 
 
 def _surface(panel: Axes, row: Tree, number: int) -> None:
-    """Full marks: around samples in memory; empty ones: around samples that are not."""
+    """Filled markers: samples in memory; hollow ones: other samples."""
     tasks = [task + 1 for task in row["tasks"]]
     for group, areas in row["areas"].items():
         full = group == "memory"

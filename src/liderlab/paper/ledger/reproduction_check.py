@@ -43,7 +43,7 @@ class CheckOutcome:
 
     @property
     def agrees(self) -> bool:
-        """With the same versions: to the bit. Otherwise: FAA and FF within what is allowed."""
+        """With the same versions: to the bit. Otherwise: FAA and FF as close as allowed."""
         if not self.other_versions and not any(self.allowed.values()):
             return not self.differences
         return all((self.differences.get(m) or 0.0) <= self.allowed[m] for m in METRICS)

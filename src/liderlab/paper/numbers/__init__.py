@@ -26,16 +26,6 @@ TABLES = {
 }
 """Each table's name in the paper; the numbers follow the order in the text."""
 
-SETTINGS = {
-    "cifar100": ("split-cifar100", None),
-    "cifar100-pretrained": ("split-cifar100", "Tiny ImageNet"),
-    "miniimagenet": ("split-miniimagenet", None),
-    "cub200": ("split-cub200", "ImageNet"),
-    "cifar100-online": ("split-cifar100", None),
-    "cifar100-online20": ("split-cifar100", None),
-}
-"""Benchmark and pre-training of every setting; the names are those of the presets."""
-
 AVERAGED = ("icarl", "der++", "gdumb", "er-ace")
 """The methods that give the average gains of the text: X-DER is not among them."""
 
@@ -44,8 +34,8 @@ AVERAGED = ("icarl", "der++", "gdumb", "er-ace")
 class PaperCell:
     """One printed number, in percent.
 
-    buffer: None for joint and finetune. addition: "" (the method alone), lider, lider-stream,
-    lider-fixed, ssgd, oewc or olap. poison: None outside the table of poisoning.
+    setting: as presets name it. buffer: None for joint and finetune. addition: "" (the method
+    alone), lider, lider-stream, lider-fixed, ssgd, oewc or olap. poison: None outside its table.
     """
 
     table: str
@@ -57,14 +47,6 @@ class PaperCell:
     metric: Literal["faa", "ff"]
     value: float
     note: str
-
-    @property
-    def benchmark(self) -> str:
-        return SETTINGS[self.setting][0]
-
-    @property
-    def pretraining(self) -> str | None:
-        return SETTINGS[self.setting][1]
 
     @property
     def lider(self) -> bool:

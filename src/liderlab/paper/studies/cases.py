@@ -146,7 +146,7 @@ def preset_buffers(setting: str) -> list[int]:
 
 
 def preset_of(case: Case) -> Preset:
-    """The preset that the case starts from: of the nearest buffer, if there is none of its own.
+    """The preset that the case starts from: of the nearest buffer, if its own has no preset.
 
     >>> preset_of(Case("cifar100", 200, "er-ace", "ssgd")).name
     'cifar100-500-er-ace'

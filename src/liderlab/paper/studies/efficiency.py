@@ -1,4 +1,4 @@
-"""What LiDER costs in memory and time, and what it brings, for growing networks."""
+"""Memory, speed and accuracy with and without LiDER, for growing networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What LiDER's two weights do: FAA over a grid of α and β, as differences from its mean."""
+"""Sensitivity to LiDER's two weights: FAA over a grid of α and β, minus its mean."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def run_study(
     if waiting:
         check_inputs(waiting, "; or choose with --benchmark")
     if plans:
-        say(f"{name}: {len(plans)} runs, {len(plans) - len(waiting)} of them are there already")
+        say(f"{name}: {len(plans)} runs, {len(plans) - len(waiting)} of them finished already")
     failed = run_all(waiting) if waiting else {}
     if request.threads is not None:
         import torch
@@ -171,9 +171,8 @@ def _measured(
         pass
     say(f"measuring {plan.name}")
     found = study.measure(plan.folder, request.scale)
-    text = json.dumps(found).encode()
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, text)
+    write_atomically(path, json.dumps(found).encode())
     return found
 
 
@@ -195,12 +194,11 @@ def _notes(study: Study, request: Request, failed: dict[str, str]) -> list[str]:
             f"Scale {request.scale}: smaller than the paper's; every run's config.yaml says what "
             "was changed. The paper's numbers are at its own scale."
         )
-    if study.settings:
-        notes.append(
-            "One seed: there is no spread, and no interval, to give."
-            if request.seeds == 1
-            else f"{request.seeds} seeds: mean ± sample standard deviation; differences are paired "
-            "by seed, with Student's 95 % interval."
-        )
+    notes.append(
+        "One seed: there is no spread, and no interval, to give."
+        if request.seeds == 1
+        else f"{request.seeds} seeds: mean ± sample standard deviation; differences are paired "
+        "by seed, with Student's 95 % interval."
+    )
     notes += [f"Failed and left out: {name}: {reason}" for name, reason in failed.items()]
     return notes

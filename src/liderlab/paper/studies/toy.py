@@ -54,9 +54,6 @@ def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
     notes = [
         "Three tasks of two crescents each, a memory of few points, a small network. The paper's "
         "figure is a drawing; this is a computation. It shows the first seed.",
-        "One seed: there is no spread, and no interval, to give."
-        if request.seeds == 1
-        else f"{request.seeds} seeds: mean ± sample standard deviation, paired 95 % interval.",
     ]
     return Findings(rows, COLUMNS, notes, {"boundaries": pictures})
 

@@ -1,4 +1,4 @@
-"""Flatness, first way: what Gaussian noise in the weights does to loss and accuracy."""
+"""Flatness, first way: loss and accuracy under Gaussian noise in the weights."""
 
 from __future__ import annotations
 
