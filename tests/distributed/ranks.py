@@ -1,4 +1,4 @@
-"""What one of two real processes does in test_ranks: every case, one after the other.
+"""One of the two real processes of test_ranks, which runs every case.
 
     python ranks.py RANK FOLDER
 
@@ -200,7 +200,7 @@ def outcome(loop: Loop) -> dict[str, Any]:
 
 
 def apart(team: Team) -> dict[str, str]:
-    """How ranks that are not alike any more are told, by what has come apart."""
+    """The message for ranks that differ, by the part that differs."""
     told = {}
     for what in ("memory", "network", "decision"):
         loop = make(team, {"method": "er"})
@@ -222,7 +222,7 @@ def apart(team: Team) -> dict[str, str]:
 
 
 def spoil(loop: Loop, team: Team) -> None:
-    """A method that goes by its own rows: only rank 0 stores."""
+    """A method that stores rows on rank 0 alone."""
     losses = loop.method.losses
 
     def own_way(batch: Batch, step: Step) -> Terms:

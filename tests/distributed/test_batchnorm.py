@@ -56,7 +56,7 @@ def test_a_norm_that_does_more_is_not_replaced() -> None:
         share_batch_norm(nn.Sequential(Activated(2)), Team())
 
 
-def test_idle_rows_count_for_nothing() -> None:
+def test_rows_of_an_idle_rank_do_not_count() -> None:
     """On a rank without rows a BatchNorm of its own only counts that there was a pass."""
     network = nn.Sequential(nn.BatchNorm1d(2))
     before = copy.deepcopy(network.state_dict())

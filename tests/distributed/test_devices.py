@@ -58,7 +58,7 @@ def helpers(process: int) -> list[int]:
 
 
 def begun(out: Path, devices: int) -> tuple[subprocess.Popen[str], list[int]]:
-    """A run that has saved something and goes on, with the processes that help it."""
+    """A running run that has a checkpoint, and the processes of its other ranks."""
     words = ["run", *OPTIONS, "--out", str(out), "--devices", str(devices)]
     process = subprocess.Popen([*LIDER, *words], stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + PATIENCE
@@ -79,7 +79,7 @@ def gone(process: int) -> bool:
         status = Path(f"/proc/{process}/stat").read_text()
     except OSError:
         return True
-    return status.rpartition(")")[2].split()[0] == "Z"  # nobody has asked for its exit code
+    return status.rpartition(")")[2].split()[0] == "Z"  # a zombie
 
 
 def weights(folder: RunFolder) -> dict[str, Any]:
@@ -101,14 +101,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(place: Path) -> RunFolder:
-    """A run on two devices that nobody disturbs."""
+    """An undisturbed run on two devices."""
     return run(place / "whole", "--devices", "2")
 
 
 @pytest.fixture(scope="module")
 def killed(place: Path) -> tuple[Path, int, str, list[int]]:
-    """A run one of whose two ranks was killed, how it ended, and who helped it."""
-    for attempt in range(5):  # a fast machine may be done before a busy test has killed anybody
+    """A run of which one of two ranks was killed: folder, exit code, messages, killed processes."""
+    for attempt in range(5):  # a fast run may end before the kill
         out = place / f"killed-{attempt}"
         process, helping = begun(out, 2)
         for helper in helping:

@@ -1,4 +1,4 @@
-"""Who has started this process, by what is in its environment."""
+"""The placement of a process, from its environment variables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SLURM = {
 
 
 @pytest.fixture(autouse=True)
-def nobody_started_us(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (*TORCHRUN, *SLURM):
         monkeypatch.delenv(name, raising=False)
 
@@ -39,7 +39,7 @@ def put(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]) -> None:
         monkeypatch.setenv(name, value)
 
 
-def test_nobody() -> None:
+def test_rank_0_starts_the_others() -> None:
     assert find_placement(3) == Placement(0, 3, 0, 3)
     assert not find_placement(3).external
     assert torchrun_size() is None
@@ -68,7 +68,7 @@ def test_a_job_of_one_task_starts_its_own(monkeypatch: pytest.MonkeyPatch) -> No
     assert find_placement(2) == Placement(0, 2, 0, 2)
 
 
-def test_without_fabric_there_is_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_fabric_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def nowhere(name: str) -> ModuleSpec | None:
         return None
 
@@ -94,7 +94,7 @@ def test_too_few_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Told(Team):
-    """Ranks that say what the test says."""
+    """Ranks with given answers."""
 
     words: list[tuple[str | None, str]]
 

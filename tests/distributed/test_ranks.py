@@ -28,7 +28,7 @@ PATIENCE = 500  # seconds, on the busiest of machines
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where two ranks have left what they made of every case."""
+    """The folder with the outcome of every case on two ranks."""
     folder = tmp_path_factory.mktemp("ranks")
     processes = [
         subprocess.Popen(
@@ -76,8 +76,8 @@ def test_two_ranks_are_one_process(case: str, both: list[dict[str, Any]]) -> Non
     torch.testing.assert_close(*accuracy, equal_nan=True)
 
 
-def test_ranks_that_came_apart_stop(folder: Path) -> None:
-    """On both sides, with the same sentence: a memory or weight that differs, an own decision."""
+def test_ranks_that_differ_stop(folder: Path) -> None:
+    """All ranks raise the same sentence: other memory, other weights, other decision."""
     one, other = (json.loads((folder / f"{rank}.json").read_text()) for rank in range(2))
     assert one == other
     assert one["memory"] == "the memory is not the same on all ranks"

@@ -1,4 +1,4 @@
-"""A rank's part, and what a team of one costs: nothing."""
+"""A rank's share of the rows; a team of one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_no_rank_has_a_single_row(rows: int, size: int) -> None:
     assert sizes == working + [0] * (size - len(working))
 
 
-def test_a_team_of_one_hands_back_what_it_is_given() -> None:
+def test_a_team_of_one_changes_nothing() -> None:
     team, rows = Team(), torch.rand(3, 2, requires_grad=True)
     assert team.join(rows) is rows
     assert team.gather({"x": rows}, 3)["x"] is rows
@@ -52,7 +52,7 @@ def test_a_team_of_one_hands_back_what_it_is_given() -> None:
     ],
     ids=["value", "shape", "another tensor", "type"],
 )
-def test_a_digest_sees_everything(other: dict[str, torch.Tensor]) -> None:
+def test_a_digest_depends_on_every_bit(other: dict[str, torch.Tensor]) -> None:
     one = {"a": torch.tensor([1.0, 3.0]), "b": torch.tensor([True])}
     assert digest(one) == digest({name: tensor.clone() for name, tensor in one.items()})
     assert digest(one) != digest(other)

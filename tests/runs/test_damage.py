@@ -38,7 +38,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 
 @pytest.fixture
 def folder(whole: RunFolder, tmp_path: Path) -> RunFolder:
-    """A copy to be damaged, and an image to be recognised."""
+    """A copy to damage, beside an image to classify."""
     shutil.copytree(whole.path, tmp_path / "x")
     Image.new("RGB", (8, 8)).save(tmp_path / "i.png")
     return RunFolder(tmp_path / "x")
@@ -78,7 +78,7 @@ def one_sentence(answer: tuple[int, str, str], says: str) -> bool:
 
 
 @pytest.mark.parametrize("damage", [lose_last, break_last, break_last_of_an_old_version])
-def test_a_finished_run_has_its_last_network_or_none(
+def test_without_its_last_checkpoint_a_finished_run_gives_no_network(
     lider: Any, folder: RunFolder, tmp_path: Path, damage: Damage
 ) -> None:
     damage(folder)
@@ -95,8 +95,8 @@ def test_a_finished_run_has_its_last_network_or_none(
     assert lider("show", "x")[0] == 0
 
 
-def test_runs_of_earlier_versions_still_have_theirs(lider: Any, folder: RunFolder) -> None:
-    """Whose steps only the log tells, or nothing at all."""
+def test_results_without_steps_give_their_network(lider: Any, folder: RunFolder) -> None:
+    """As earlier versions wrote them."""
     expected = lider("predict", "x", "i.png")
     edited(folder, steps=None)
     assert lider("predict", "x", "i.png") == expected
@@ -106,12 +106,12 @@ def test_runs_of_earlier_versions_still_have_theirs(lider: Any, folder: RunFolde
 
 
 def unfinished(folder: RunFolder) -> list[int]:
-    """As if it had not ended; how long its log was at its two checkpoints, the newest first."""
+    """Delete the result; return the length of metrics.jsonl at both checkpoints, newest first."""
     (folder.path / "result.json").unlink()
     return [read_state(file)["logged"] for file in folder.checkpoints.files()]
 
 
-def test_a_log_that_lost_its_end_costs_only_time(whole: RunFolder, folder: RunFolder) -> None:
+def test_cut_metrics_are_written_again(whole: RunFolder, folder: RunFolder) -> None:
     newest, before = unfinished(folder)
     log = folder.path / "metrics.jsonl"
     log.write_bytes(log.read_bytes()[: newest - 3])
@@ -120,7 +120,7 @@ def test_a_log_that_lost_its_end_costs_only_time(whole: RunFolder, folder: RunFo
     assert compare(whole, folder) == []
 
 
-def test_a_log_that_is_gone_is_not_made_up(lider: Any, folder: RunFolder) -> None:
+def test_empty_metrics_are_refused(lider: Any, folder: RunFolder) -> None:
     unfinished(folder)
     (folder.path / "metrics.jsonl").write_bytes(b"")
     code, _, err = lider("resume", "x")
@@ -129,7 +129,7 @@ def test_a_log_that_is_gone_is_not_made_up(lider: Any, folder: RunFolder) -> Non
     assert len(folder.checkpoints.files()) == 2
 
 
-def test_the_log_is_on_the_disk_before_the_checkpoint(
+def test_metrics_are_flushed_before_the_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     happened: list[str] = []
@@ -143,13 +143,13 @@ def test_the_log_is_on_the_disk_before_the_checkpoint(
     monkeypatch.setattr("liderlab.runs.checkpoints.Checkpoints.write", told)
     run(make_config(SMALL), tmp_path / "y")
     places = [i for i, what in enumerate(happened) if what == "checkpoint"]
-    # two syncs of a file and its folder by whatever was written before; the log's is a third one
+    # two syncs of a file and its folder that were written before; the third is of metrics.jsonl
     assert len(places) == 3
     for place, start in zip(places, [2, *(place + 3 for place in places)], strict=False):
         assert happened[start:place] == ["sync"]
 
 
-def test_a_checkpoint_that_could_not_be_used_makes_room_for_whole_ones(folder: RunFolder) -> None:
+def test_a_damaged_newer_checkpoint_is_deleted_by_the_next_one(folder: RunFolder) -> None:
     newest, before = folder.checkpoints.files()
     newest.write_bytes(b"broken")
     state = read_state(before)
@@ -158,7 +158,7 @@ def test_a_checkpoint_that_could_not_be_used_makes_room_for_whole_ones(folder: R
     assert before in folder.checkpoints.files()
 
 
-def test_strangers_among_the_checkpoints_are_left_alone(lider: Any, folder: RunFolder) -> None:
+def test_other_files_among_the_checkpoints_are_left_alone(lider: Any, folder: RunFolder) -> None:
     unfinished(folder)
     stray = folder.path / "checkpoints/step-abc.pt"
     stray.touch()
@@ -180,7 +180,7 @@ LOOKING = ("show x", "predict x i.png", "export x", "analyze hessian x --scale s
     ],
     ids=["no values", "no classes", "no accuracy", "two sides", "no fingerprint"],
 )
-def test_an_incomplete_result_is_one_sentence_and_resuming_mends_it(
+def test_an_incomplete_result_is_refused_and_resuming_restores_it(
     lider: Any, folder: RunFolder, damage: Damage
 ) -> None:
     before = folder.result()
@@ -200,13 +200,13 @@ def test_a_matrix_has_a_row_and_a_column_for_every_task(
     assert one_sentence(lider("show", "x"), "result.json is damaged")
 
 
-def test_an_image_has_pixels(folder: RunFolder) -> None:
+def test_an_image_shape_without_pixels_is_damaged(folder: RunFolder) -> None:
     edited(folder, image_shape=[3, 0, 8])
     with pytest.raises(UserError, match=r"result\.json is damaged"):
         folder.result()
 
 
-def test_a_normalisation_of_other_channels_is_one_sentence(lider: Any, folder: RunFolder) -> None:
+def test_a_normalisation_of_other_channels_is_refused(lider: Any, folder: RunFolder) -> None:
     edited(folder, normalisation={"mean": [0.5, 0.5], "std": [0.2, 0.2]})
     for words in ("predict x i.png", "export x"):
         assert one_sentence(lider(*words.split()), "x is damaged"), words
@@ -217,9 +217,7 @@ def test_a_run_that_took_no_time_is_shown(lider: Any, folder: RunFolder) -> None
     assert lider("show", "x")[0] == 0
 
 
-def test_a_damaged_result_that_no_checkpoint_gives_again_is_kept(
-    lider: Any, folder: RunFolder
-) -> None:
+def test_a_damaged_result_without_checkpoints_is_kept(lider: Any, folder: RunFolder) -> None:
     folder.checkpoints.clear()
     file = folder.path / "result.json"
     file.write_text('{"of": "another version"}')
@@ -227,13 +225,13 @@ def test_a_damaged_result_that_no_checkpoint_gives_again_is_kept(
     assert file.read_text() == '{"of": "another version"}'
 
 
-def test_a_null_is_no_accuracy(lider: Any, folder: RunFolder) -> None:
+def test_a_null_accuracy_is_damaged(lider: Any, folder: RunFolder) -> None:
     file = folder.path / "result.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"class_incremental": None}))
     assert one_sentence(lider("show", "x"), "damaged")
 
 
-def test_a_configuration_that_does_not_fit_is_one_sentence(lider: Any, folder: RunFolder) -> None:
+def test_a_configuration_that_does_not_fit_is_refused(lider: Any, folder: RunFolder) -> None:
     widened(folder)
     for words in ("predict x i.png", "export x", "analyze hessian x --scale smoke"):
         assert one_sentence(lider(*words.split()), "x is damaged"), words

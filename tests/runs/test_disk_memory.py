@@ -1,4 +1,4 @@
-"""Runs whose memory is on disk: what they hold, and that they stop and go on like any other."""
+"""Runs with a memory on disk: their files, and that they resume to the bit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SMALL = {
 
 
 class Crash(BaseException):
-    """Stands for the process being gone."""
+    """Stands for a killed process."""
 
 
 def config(method: str, storage: str = "disk") -> RunConfig:
@@ -80,7 +80,7 @@ def test_a_difference_in_the_images_is_seen(tmp_path: Path) -> None:
     assert compare(one, other) == ["checkpoint.memory.data.x"]
 
 
-def test_images_that_are_gone_are_one_sentence(tmp_path: Path) -> None:
+def test_missing_images_are_refused(tmp_path: Path) -> None:
     with pytest.raises(Crash):
         run(config("er"), tmp_path, listener=crash_after(8))
     (tmp_path / "memory" / "x.rows").unlink()
@@ -97,7 +97,7 @@ def test_a_fresh_start_removes_the_images_and_nothing_else(tmp_path: Path) -> No
     assert [file.name for file in mine.parent.iterdir()] == ["notes.txt"]
 
 
-def test_a_disk_is_no_device(tmp_path: Path) -> None:
+def test_a_memory_on_disk_takes_no_device(tmp_path: Path) -> None:
     both = make_config(SMALL, {"memory": {"storage": "disk", "device": "cpu"}})
     with pytest.raises(UserError, match="leave out --memory-device"):
         run(both, tmp_path / "x")

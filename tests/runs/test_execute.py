@@ -44,7 +44,7 @@ def comparable(result: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in result.items() if key not in NOT_COMPARED}
 
 
-def test_folder_holds_what_it_promises(folder: Path) -> None:
+def test_the_result_holds_every_documented_field(folder: Path) -> None:
     result = json.loads((folder / "result.json").read_text())
     for setting in ("class_incremental", "task_incremental"):
         assert {"faa", "ff", "bwt", "fwt", "aia", "accuracy_matrix"} <= set(result[setting])
@@ -61,7 +61,7 @@ def test_folder_holds_what_it_promises(folder: Path) -> None:
     assert result["resolved"]["lider"]["chain"] == ["input", *(f"block{i}" for i in range(1, 5))]
 
 
-def test_the_processor_is_the_one_that_the_system_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_processor_is_read_from_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "processor : 0\nmodel name : Imaginary 9000 @ 3 GHz\nprocessor : 1\nmodel name : Other\n"
     monkeypatch.setattr(Path, "read_text", lambda path: text)
     assert processor() == "Imaginary 9000 @ 3 GHz"
@@ -96,7 +96,7 @@ def test_accuracy_on_memory_is_in_the_log_and_in_the_result(folder: Path) -> Non
     assert all(0 <= value <= 100 for value in rows[-1])
 
 
-def test_progress_is_told_while_it_runs_and_gone_afterwards(tmp_path: Path) -> None:
+def test_progress_is_written_while_it_runs_and_deleted_afterwards(tmp_path: Path) -> None:
     told = []
     folder = RunFolder(tmp_path)
     run(make_config(SMALL), tmp_path, listener=lambda *_: told.append(folder.progress()))
@@ -147,7 +147,7 @@ def test_existing_folder_is_kept_unless_forced(
     assert comparable(RunFolder(tmp_path).result()) == comparable(RunFolder(folder).result())
 
 
-def test_a_config_of_somebody_else_is_not_replaced(config: RunConfig, tmp_path: Path) -> None:
+def test_a_config_of_another_program_is_not_replaced(config: RunConfig, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("my: precious\n")
     for existing in ("refuse", "replace", "resume"):
         with pytest.raises(UserError, match="is not a run's: choose another --out"):
@@ -156,7 +156,7 @@ def test_a_config_of_somebody_else_is_not_replaced(config: RunConfig, tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
 
 
-def test_a_stored_mistake_names_its_file(tmp_path: Path) -> None:
+def test_a_mistake_in_config_yaml_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").touch()
     with pytest.raises(UserError, match=r"config\.yaml: benchmark: field required"):
         RunFolder(tmp_path).config()
@@ -191,7 +191,7 @@ def test_loaded_network_reads_files_of_any_size_and_mode(folder: Path, tmp_path:
     assert network.predict([Image.new("RGBA", (9, 9))])[0] in network.names
 
 
-def test_predict_refuses_what_it_cannot_read(folder: Path, tmp_path: Path) -> None:
+def test_predict_refuses_unreadable_images(folder: Path, tmp_path: Path) -> None:
     network = load(folder)
     (tmp_path / "x.png").write_bytes(b"no image")
     Image.new("RGB", (8, 8)).save(tmp_path / "y.png")
@@ -237,7 +237,7 @@ def test_predict_takes_images_in_many_forms(folder: Path, tmp_path: Path) -> Non
         ([np.zeros((8, 8, 3), np.uint8), np.zeros((4, 4, 3), np.uint8)], "shape"),
     ],
 )
-def test_predict_says_what_it_takes(folder: Path, bad: Any, says: str) -> None:
+def test_predict_says_which_images_it_takes(folder: Path, bad: Any, says: str) -> None:
     with pytest.raises(UserError, match=says) as refused:
         load(folder).predict(bad)
     assert "\n" not in str(refused.value)

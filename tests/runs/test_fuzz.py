@@ -1,4 +1,4 @@
-"""Whatever comes in: one sentence or a configuration, never a traceback, never a hang."""
+"""Any input gives a configuration or one sentence, never a traceback or a hang."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Allocators that say no."""
+"""Failed allocations."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from liderlab.runs.out_of_memory import memory_for
     ],
     ids=["torch", "numpy", "overflow"],
 )
-def test_what_does_not_fit_is_one_sentence_with_its_size(ask, size) -> None:
+def test_a_failed_allocation_is_explained_with_its_size(ask, size) -> None:
     with pytest.raises(UserError) as refused, memory_for("a network of width 9"):
         ask()
     assert str(refused.value) == (
@@ -25,11 +25,11 @@ def test_what_does_not_fit_is_one_sentence_with_its_size(ask, size) -> None:
     )
 
 
-def test_a_gpu_is_understood() -> None:
+def test_a_failed_allocation_on_a_gpu_is_explained() -> None:
     with pytest.raises(UserError, match=r"20.00 GiB were asked for"), memory_for("x"):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 …")
 
 
-def test_other_errors_stay_what_they_are() -> None:
+def test_other_errors_are_raised_unchanged() -> None:
     with pytest.raises(RuntimeError, match="invalid for input"), memory_for("x"):
         torch.zeros(4).reshape(3)

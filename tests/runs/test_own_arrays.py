@@ -1,4 +1,4 @@
-"""A run on arrays of one's own, met by a process that has never heard of them."""
+"""A run on the user's own arrays, in a process that does not have them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,7 +64,7 @@ def test_show_and_predict(elsewhere: Path, lider: Any) -> None:
 
 
 class Crash(BaseException):
-    """Stands for the process being gone."""
+    """Stands for a killed process."""
 
 
 def begin(folder: Path) -> None:

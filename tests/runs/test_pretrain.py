@@ -185,7 +185,7 @@ def test_kept_weights_are_replaced_only_by_force(
     assert kept_weights("w").read_bytes() != kept
 
 
-def test_the_advice_can_be_typed(lider: Lider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_suggested_command_works(lider: Lider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("liderlab.cli.pretrain.train", lambda *_: True)
     monkeypatch.setattr("liderlab.runs.pretrain.export_weights", lambda *_, **__: None)
     code, out, err = lider(*TRAIN, "--out", "w w.pt")
@@ -194,7 +194,7 @@ def test_the_advice_can_be_typed(lider: Lider, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("trouble", ["a signal", "a full disk"])
-def test_what_was_stopped_goes_on_with_the_command_that_also_writes_the_weights(
+def test_a_stopped_pretraining_names_the_command_that_resumes_it(
     lider: Lider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str
 ) -> None:
     monkeypatch.setenv("LIDER_DATA", str(tmp_path))
@@ -233,7 +233,7 @@ def test_a_configuration_holds_in_every_folder(
     assert make_config(TINY, {"pretrained": "run"}).pretrained == "run"
 
 
-def test_what_is_in_the_way_of_the_run_is_told_with_its_option(
+def test_an_occupied_run_folder_is_refused_with_the_option_to_change(
     lider: Lider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LIDER_DATA", str(tmp_path))
@@ -255,7 +255,7 @@ def test_what_is_in_the_way_of_the_run_is_told_with_its_option(
     assert "--out" not in err
 
 
-def test_weights_that_came_in_the_meantime_stay(weights: Path, tmp_path: Path) -> None:
+def test_weights_written_in_the_meantime_stay(weights: Path, tmp_path: Path) -> None:
     other = tmp_path / "w.pt"
     torch.save({"a": torch.zeros(1)}, other)
     before = other.read_bytes()
@@ -264,7 +264,7 @@ def test_weights_that_came_in_the_meantime_stay(weights: Path, tmp_path: Path) -
     assert other.read_bytes() == before
 
 
-def test_imagenet_is_no_name_for_ones_own(lider: Lider) -> None:
+def test_own_weights_cannot_be_named_imagenet(lider: Lider) -> None:
     code, _, err = lider(*TRAIN, "--out", "imagenet")
     assert code == 2
     assert "imagenet means the published weights" in err
@@ -279,7 +279,7 @@ def test_a_run_starts_from_another_run(weights: Path, tmp_path: Path, what: str)
     assert all(torch.equal(state[name], read[name]) for name in state if "fc." not in name)
 
 
-def test_a_kept_name_wins_over_a_file_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_weights_win_over_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LIDER_DATA", str(tmp_path / "data"))
     Path("w").touch()

@@ -1,4 +1,4 @@
-"""A run says what data and weights it was made from, and goes on with no others."""
+"""A run records its data and first weights, and resumes with no others."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ SMALL = {"backbone": {"name": "convnet-small", "width": 8}, "training": {"epochs
 
 
 class Crash(BaseException):
-    """Stands for the process being gone."""
+    """Stands for a killed process."""
 
 
 def images(n: int, seed: int) -> Images:
@@ -110,7 +110,7 @@ def test_the_weights_are_named_with_their_checksum(tmp_path: Path, lider: Any) -
 
 
 def test_an_older_run_goes_on(tmp_path: Path) -> None:
-    """Its checkpoints say nothing about where it came from."""
+    """Its checkpoints hold no origin."""
     register(seed=0)
     with pytest.raises(Crash):
         run(config(), tmp_path, listener=crash_after(1))
@@ -141,7 +141,7 @@ def test_the_fingerprint_sees_what_matters() -> None:
     assert found["same"] == fingerprint(split(images(19, 0), images(8, 1), 2))
 
 
-def test_numbers_of_numpy_are_written_like_any_other(tmp_path: Path) -> None:
+def test_numpy_numbers_are_written_as_json_numbers(tmp_path: Path) -> None:
     transform = Augment(np.float32([0.5] * 3), np.float32([0.25] * 3))
     add_benchmark("mine", images(16, 0), images(8, 1), tasks=2, transform=transform)
     run(config(), tmp_path)

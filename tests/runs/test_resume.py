@@ -36,7 +36,7 @@ SMALL = {
 
 
 class Crash(BaseException):
-    """Stands for the process being gone."""
+    """Stands for a killed process."""
 
 
 def config(**changes: Any) -> RunConfig:
@@ -73,8 +73,8 @@ def test_a_crash_changes_nothing(whole: RunFolder, tmp_path: Path, steps: int) -
     assert compare(whole, RunFolder(tmp_path)) == []
 
 
-def test_cpu_seconds_are_those_of_all_stretches_or_unknown(tmp_path: Path) -> None:
-    """A checkpoint that does not say how much was used so far leaves the sum unknown."""
+def test_cpu_seconds_sum_over_all_processes_or_are_unknown(tmp_path: Path) -> None:
+    """Checkpoints of older versions do not hold the CPU time so far."""
     folder = RunFolder(tmp_path)
     for steps in (4, 8):
         with pytest.raises(Crash):
@@ -194,7 +194,7 @@ def test_the_lock_dies_with_its_process(tmp_path: Path) -> None:
         pass
 
 
-def test_looking_at_the_lock_does_not_disturb(tmp_path: Path) -> None:
+def test_asking_about_the_lock_does_not_disturb_a_writer(tmp_path: Path) -> None:
     folder, stop = RunFolder(tmp_path), threading.Event()
 
     def look() -> None:
@@ -212,7 +212,7 @@ def test_looking_at_the_lock_does_not_disturb(tmp_path: Path) -> None:
         watcher.join()
 
 
-def test_litter_of_a_killed_process_is_swept(tmp_path: Path) -> None:
+def test_temporary_files_of_a_killed_process_are_deleted(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     litter = [tmp_path / ".result.json.abc", tmp_path / "checkpoints/.step-000000000003.pt.xyz"]
     mine = tmp_path / ".mine"
@@ -260,7 +260,7 @@ def test_a_full_disk_before_the_first_checkpoint_promises_nothing(tmp_path: Path
 
 
 @pytest.mark.parametrize("mine", [False, True])
-def test_a_run_that_is_refused_late_takes_back_what_it_began(tmp_path: Path, mine: bool) -> None:
+def test_a_run_that_is_refused_late_deletes_its_files(tmp_path: Path, mine: bool) -> None:
     out = tmp_path / "x"
     if mine:
         out.mkdir()
@@ -277,7 +277,7 @@ def test_a_run_that_is_refused_late_takes_back_what_it_began(tmp_path: Path, min
     assert RunFolder(out).state()["steps"] == 3  # what was saved stays
 
 
-def test_no_room_for_the_configuration_leaves_nothing(
+def test_a_full_disk_at_the_start_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: Path, write: Any) -> None:
@@ -289,7 +289,7 @@ def test_no_room_for_the_configuration_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_lock_that_was_removed_while_waiting_is_no_lock(tmp_path: Path) -> None:
+def test_a_lock_deleted_while_waiting_is_refused(tmp_path: Path) -> None:
     folder, said = RunFolder(tmp_path / "x"), list[str]()
 
     def wait() -> None:
@@ -310,7 +310,7 @@ def test_a_lock_that_was_removed_while_waiting_is_no_lock(tmp_path: Path) -> Non
 
 
 def _opened(inode: int) -> Iterator[bool]:
-    """For every open file of this process, whether it is that one."""
+    """Whether each open descriptor of this process is of that file."""
     for descriptor in range(3, 256):
         try:
             yield os.fstat(descriptor).st_ino == inode
@@ -318,7 +318,7 @@ def _opened(inode: int) -> Iterator[bool]:
             yield False
 
 
-def test_memory_that_runs_out_in_training_is_one_sentence(tmp_path: Path) -> None:
+def test_running_out_of_memory_in_training_is_explained(tmp_path: Path) -> None:
     def ask() -> None:
         torch.zeros(10**15)
 
@@ -326,13 +326,13 @@ def test_memory_that_runs_out_in_training_is_one_sentence(tmp_path: Path) -> Non
         run(config(), tmp_path, listener=after(8, ask))
 
 
-def test_no_permission_is_one_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="cannot write to"):
         run(config(), tmp_path / "file" / "x")
 
 
-def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
+def test_a_nonfinite_loss_stops_the_run(tmp_path: Path) -> None:
     changes = {"training": {"lr": 1e30}, "regularizers": {}}
     tree = {key: value for key, value in SMALL.items() if key != "regularizers"}
     with pytest.raises(RunFailed, match=r"not finite in task 1, epoch 1, step \d+") as failed:
@@ -342,7 +342,7 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
     assert "loss term '" in str(failed.value) or "gradient" in str(failed.value)
 
 
-def test_after_a_loss_that_was_not_finite_the_run_can_go_on_and_says_how_it_did(
+def test_a_run_stopped_by_a_nonfinite_loss_can_resume_with_skip(
     tmp_path: Path,
 ) -> None:
     changes = {"training": {"lr": 1e30}, "regularizers": {}}
@@ -358,9 +358,7 @@ def test_after_a_loss_that_was_not_finite_the_run_can_go_on_and_says_how_it_did(
     assert folder.config().on_nonfinite == "skip"  # it had finished: that is how it was made
 
 
-def test_steps_that_are_not_finite_can_be_skipped(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_nonfinite_steps_can_be_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     changes = {"training": {"lr": 1e30}, "on_nonfinite": "skip", "regularizers": {}}
     result = run(make_config(SMALL, changes), tmp_path)
     assert "skipped a step" in caplog.text

@@ -1,4 +1,4 @@
-"""What `verify-resume` starts, without starting it."""
+"""The commands of `verify-resume`, without its processes."""
 
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from liderlab.runs import resume_proof
 from liderlab.runs.execute import run
 
 
-def test_a_run_does_not_outlive_whoever_watches_it(tmp_path: Path) -> None:
+def test_an_interrupted_proof_kills_its_run(tmp_path: Path) -> None:
     seen: list[subprocess.Popen[bytes]] = []
 
     def watch() -> None:
@@ -26,7 +26,7 @@ def test_a_run_does_not_outlive_whoever_watches_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [[], ["--checkpoint-every", "7"]], ids=["silent", "said"])
-def test_how_often_to_save_is_up_to_the_user(
+def test_the_users_checkpoint_interval_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str]
 ) -> None:
     started: list[list[str]] = []

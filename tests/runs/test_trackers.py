@@ -148,7 +148,7 @@ def test_mlflow_on_sqlite(tmp_path: Path) -> None:
         assert [v for key, _, v, _ in metrics if key == name] == [pytest.approx(value)]
 
 
-def test_a_missing_one_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_tracker_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("liderlab.runs.trackers.find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"pip install 'liderlab\[wandb\]'"):
         check_installed(["wandb"])
@@ -188,7 +188,7 @@ def test_a_tracker_that_cannot_start_leaves_nothing(lider, tmp_path: Path, monke
     assert not (tmp_path / "x").exists()
 
 
-def test_a_tracker_that_cannot_start_costs_no_earlier_run(
+def test_a_tracker_that_cannot_start_leaves_an_earlier_run_alone(
     lider, tmp_path: Path, monkeypatch
 ) -> None:
     def broken(*_: object) -> None:
