@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -208,8 +209,9 @@ def test_under_torchrun(tmp_path: Path, whole: RunFolder) -> None:
 @pytest.mark.slow
 def test_under_slurm(tmp_path: Path, whole: RunFolder) -> None:
     """As srun would start them; the port is the system's choice of a moment ago."""
-    from lightning_fabric.plugins.environments.lightning import find_free_network_port
-
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     told = {
         "SLURM_JOB_ID": "4711",
         "SLURM_NTASKS": "2",
@@ -218,7 +220,7 @@ def test_under_slurm(tmp_path: Path, whole: RunFolder) -> None:
         "SLURM_STEP_NUM_NODES": "1",
         "SLURM_NODEID": "0",
         "SLURM_NODELIST": "127.0.0.1",
-        "MASTER_PORT": str(find_free_network_port()),
+        "MASTER_PORT": str(port),
     }
     words = [*LIDER, "run", *OPTIONS, "--out", str(tmp_path / "x"), "--devices", "2"]
     tasks = [

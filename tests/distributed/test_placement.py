@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.machinery import ModuleSpec
 
 import pytest
 
-from liderlab.distributed import placement
 from liderlab.distributed.launch import SilentExit, begin_together, choose_device
 from liderlab.distributed.placement import Placement, find_placement, torchrun_size
 from liderlab.distributed.team import Team
@@ -68,14 +66,11 @@ def test_a_job_of_one_task_starts_its_own(monkeypatch: pytest.MonkeyPatch) -> No
     assert find_placement(2) == Placement(0, 2, 0, 2)
 
 
-def test_missing_fabric_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nowhere(name: str) -> ModuleSpec | None:
-        return None
-
-    monkeypatch.setattr(placement, "find_spec", nowhere)
-    assert find_placement(1) == Placement()
-    with pytest.raises(UserError, match=r"pip install 'liderlab\[parallel\]'"):
-        find_placement(2)
+def test_ranks_under_slurm_meet_at_the_first_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    put(monkeypatch, SLURM | {"SLURM_NODELIST": "n[3-4]", "SLURM_JOB_ID": "77"})
+    assert find_placement(8).init_method == "tcp://n3:15077"
+    put(monkeypatch, {"MASTER_ADDR": "head", "MASTER_PORT": "2000"})
+    assert find_placement(8).init_method == "tcp://head:2000"
 
 
 @pytest.mark.parametrize("device", ["cuda:1", "mps"])

@@ -1,8 +1,8 @@
 """The ranks of a run: start, connect, watch and end them.
 
 Rank 0 is the process of the command. It starts the others (`rank_processes`) once the input has
-been checked, unless torchrun or Slurm has started all ranks. Fabric finds devices, backend (gloo
-between CPUs, nccl between GPUs) and meeting point.
+been checked, unless torchrun or Slurm has started all ranks. The backend is gloo between CPUs, nccl
+between GPUs.
 
 The network has no DDP wrapper: DDP would leave out LiDER's targets, does not support
 `autograd.grad` (GMED), needs one forward pass per backward pass, and multiplies the batch. The
@@ -12,7 +12,6 @@ learner sums the gradients instead, weighted by rows.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -83,56 +82,18 @@ def connect(team: Team, placement: Placement, kind: str, store: Any = None) -> N
 
     kind: "cpu" or "cuda".
     """
-    from lightning_fabric.fabric import Fabric
-    from lightning_fabric.plugins.environments.lightning import LightningEnvironment
-    from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
-    from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
-    from lightning_fabric.strategies.ddp import DDPStrategy
-
-    class Local(LightningEnvironment):
-        """Processes that rank 0 has started on this machine."""
-
-        creates_processes_externally = True
-
-        def local_rank(self) -> int:
-            return placement.local_rank
-
-    for name in ("lightning_fabric", "lightning.fabric"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    known = {"torchrun": TorchElasticEnvironment, "slurm": SLURMEnvironment, "here": Local}
+    where: dict[str, Any] = {"init_method": placement.init_method}
     if store is not None:  # no other process can take its port
-        backend = "nccl" if kind == "cuda" else "gloo"
-        own = dist.PrefixStore("run", store)  # type: ignore[attr-defined]
-        dist.init_process_group(
-            backend, store=own, rank=placement.rank, world_size=placement.size, timeout=TIMEOUT
-        )
+        where = {"store": dist.PrefixStore("run", store)}  # type: ignore[attr-defined]
+    backend = "nccl" if kind == "cuda" else "gloo"
     try:
-        fabric = Fabric(
-            accelerator=kind,
-            devices=placement.local_size,
-            num_nodes=placement.size // placement.local_size,
-            strategy=DDPStrategy(cluster_environment=known[placement.launcher](), timeout=TIMEOUT),
+        dist.init_process_group(
+            backend, rank=placement.rank, world_size=placement.size, timeout=TIMEOUT, **where
         )
-        with _process_settings_kept():
-            fabric.launch()
     except (RuntimeError, ValueError) as error:
         raise UserError(f"the processes cannot meet: {str(error).splitlines()[0]}") from None
-    if dist.get_backend() != "gloo":
+    if backend != "gloo":
         team.control = dist.new_group(backend="gloo", timeout=TIMEOUT)
-
-
-@contextmanager
-def _process_settings_kept() -> Iterator[None]:
-    """Undo Fabric's changes to the number of threads and to environment variables, which processes
-    that are started later would inherit."""
-    before, threads = dict(os.environ), torch.get_num_threads()
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-        for name in os.environ.keys() - before.keys():
-            del os.environ[name]
-        os.environ.update(before)
 
 
 @contextmanager

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Literal
 
 from ..errors import UserError
@@ -31,6 +31,11 @@ class Placement:
     def external(self) -> bool:
         """Whether torchrun or Slurm has started all processes."""
         return self.launcher != "here"
+
+    @property
+    def init_method(self) -> str:
+        """Where the ranks of an external launcher meet, for torch's `init_process_group`."""
+        return slurm_address() if self.launcher == "slurm" else "env://"
 
 
 def torchrun() -> Placement | None:
@@ -61,6 +66,14 @@ def slurm() -> Placement | None:
     return Placement(rank, size, local_rank, size // nodes, "slurm")
 
 
+def slurm_address() -> str:
+    """MASTER_ADDR and MASTER_PORT; by default the job's first node and a port from the job's id."""
+    nodes = os.environ.get("SLURM_NODELIST", "127.0.0.1")
+    first = re.sub(r"\[([^],-]*).*", r"\1", nodes).split(",")[0]
+    port = 15000 + int(os.environ.get("SLURM_JOB_ID", "0")[-4:])
+    return f"tcp://{os.environ.get('MASTER_ADDR', first)}:{os.environ.get('MASTER_PORT', port)}"
+
+
 def local_ranks(devices: int) -> int:
     """How many of the ranks are on this machine."""
     return find_placement(devices).local_size
@@ -74,10 +87,6 @@ def find_placement(devices: int) -> Placement:
     """
     if devices == 1:
         return Placement()
-    if find_spec("lightning_fabric") is None:
-        raise UserError(
-            f"--devices {devices} needs lightning-fabric: pip install 'liderlab[parallel]'"
-        )
     placement = torchrun() or slurm() or Placement(0, devices, 0, devices)
     if placement.size != devices:
         raise UserError(
