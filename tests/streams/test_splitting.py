@@ -88,6 +88,8 @@ def test_a_class_without_images_is_refused(part: str) -> None:
     train, test = (hole, whole) if part == "training" else (whole, hole)
     with pytest.raises(UserError, match=f"class 1 has no {part} images"):
         split(train, test, 3)
+    with pytest.raises(UserError, match=rf"class 1 \(bee\) has no {part} images"):
+        split(train, test, 3, names=["ant", "bee", "cat"])
 
 
 def test_a_shuffled_order_depends_on_its_seed() -> None:

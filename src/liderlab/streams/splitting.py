@@ -101,9 +101,7 @@ def split(
     >>> [(task.classes, len(task.train), stream.names[task.index]) for task in stream.tasks]
     [(range(0, 1), 2, '2'), (range(1, 2), 2, '0'), (range(2, 3), 2, '1')]
     """
-    classes = _checked_classes(train, test)
-    if names is not None and len(names) != classes:
-        raise UserError(f"expected a name for each of {classes} classes, but got {len(names)}")
+    classes = _number_of_classes(train, test, names)
     order = list(range(classes)) if class_order is None else list(class_order)
     if sorted(order) != list(range(classes)):
         raise UserError(
@@ -127,8 +125,8 @@ def split(
     )
 
 
-def _checked_classes(train: Images, test: Images) -> int:
-    """The number of classes of a data set whose two parts match."""
+def _number_of_classes(train: Images, test: Images, names: Sequence[str] | None) -> int:
+    """Check that training images, test images and names match, and count the classes."""
     if not len(train.y) or not len(test.y) or int(min(train.y.min(), test.y.min())) < 0:
         raise UserError("expected class numbers 0, 1, … and at least one image of each")
     if train.x.shape[1:] != test.x.shape[1:]:
@@ -137,10 +135,14 @@ def _checked_classes(train: Images, test: Images) -> int:
             f"but got {tuple(train.x.shape[1:])} and {tuple(test.x.shape[1:])}"
         )
     classes = int(max(train.y.max(), test.y.max())) + 1
+    if names is not None and len(names) != classes:
+        raise UserError(f"expected a name for each of {classes} classes, but got {len(names)}")
     for images, part in ((train, "training"), (test, "test")):
-        absent = (torch.bincount(images.y, minlength=classes) == 0).nonzero()[:, 0].tolist()
-        if absent:
-            raise UserError(f"class {absent[0]} has no {part} images")
+        counts = torch.bincount(images.y, minlength=classes)
+        if not counts.all():
+            absent = int(counts.argmin())
+            name = f" ({names[absent]})" if names else ""
+            raise UserError(f"class {absent}{name} has no {part} images")
     return classes
 
 

@@ -108,20 +108,10 @@ def reading(blocks: list[np.ndarray], labels: list[int]) -> RawData:
     return RawData(["a", "b"], (3, 4, 4), part, part)
 
 
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        ([0, 1, 1], "3 train labels, but 2 images"),
-        ([0, 0], "class 'b' has no training images"),
-        ([0, 2], "label 2 is beyond the 2 classes"),
-    ],
-)
-def test_inconsistent_data_leave_no_cache(
-    tmp_path: Path, own_data_folder: Path, labels: list[int], message: str
-) -> None:
+def test_inconsistent_data_leave_no_cache(tmp_path: Path, own_data_folder: Path) -> None:
     blocks = [np.zeros((2, 3, 4, 4), dtype=np.uint8)]
-    with pytest.raises(UserError, match=message):
-        cached("x", tmp_path, 4, lambda source, size: reading(blocks, labels))
+    with pytest.raises(UserError, match="3 train labels, but 2 images"):
+        cached("x", tmp_path, 4, lambda source, size: reading(blocks, [0, 1, 1]))
     assert not left_over(own_data_folder)
     assert not list((own_data_folder / "cache").glob("x-*"))
 

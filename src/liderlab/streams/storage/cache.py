@@ -127,7 +127,6 @@ def _write(work: Path, raw: RawData, name: str, source: Path, report: Report) ->
     check_free_space(work, math.prod(raw.shape) * total)
     histogram = np.zeros((raw.shape[0], 256), dtype=np.int64)  # of the training pixels
     for part, content in (("train", raw.train), ("test", raw.test)):
-        _check_labels(name, part, content.labels, raw.names)
         with _synced(work / f"{part}_y.npy") as file:
             np.save(file, np.asarray(content.labels, dtype=np.int64))
         count, written = len(content.labels), 0
@@ -157,15 +156,6 @@ def _synced(path: Path) -> Iterator[IO[bytes]]:
         yield file
         file.flush()
         os.fsync(file.fileno())
-
-
-def _check_labels(name: str, part: str, labels: Sequence[int], names: Sequence[str]) -> None:
-    counts = np.bincount(np.asarray(labels, dtype=np.int64), minlength=len(names))
-    if len(counts) > len(names):
-        raise UserError(f"{name}: label {len(counts) - 1} is beyond the {len(names)} classes")
-    if not counts.all():
-        kind = "training" if part == "train" else "test"
-        raise UserError(f"{name}: class {names[int(counts.argmin())]!r} has no {kind} images")
 
 
 def _mean_and_std(histogram: NDArray[np.int64]) -> tuple[list[float], list[float]]:
