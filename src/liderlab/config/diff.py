@@ -1,4 +1,4 @@
-"""In what two configurations differ, in the words of somebody who reads them."""
+"""The differences between two configurations, by dotted names."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Tree = Mapping[str, Any]
 
 
 def differences(before: Tree, now: Tree) -> dict[str, str]:
-    """What has changed, by dotted name.
+    """Every changed field with its old and new value.
 
-    Another choice of method, backbone or benchmark is one change, and so is a regulariser that came
-    or went, however many options come and go with it.
+    Another method, backbone or benchmark is one change, and so is a regulariser that was switched
+    on or off, however many options change with it.
 
     >>> differences({"seed": 0, "method": {"name": "er"}}, {"seed": 1, "method": {"name": "er"}})
     {'seed': 'was 0, now 1'}

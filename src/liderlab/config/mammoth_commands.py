@@ -1,4 +1,4 @@
-"""A command line of Mammoth, or of the released LiDER code, in our words.
+"""Commands of Mammoth, or of the released LiDER code, translated into `lider run`.
 
 Names differ, and so do the roles of coefficients: Mammoth's `alpha_lip_lambda` weighs the 0-term,
 which is β in Eq. 9 and here.
@@ -26,35 +26,18 @@ MODELS = {
 }
 WITH_LIDER = ("_lider", "_lipschitz")  # Mammoth's ending, and that of the released code
 
-DATASETS = {  # and what Mammoth takes where the command says nothing
-    "seq-mnist": {
-        "benchmark.name": "split-mnist",
-        "backbone.name": "mlp",
-        "training.epochs": "1",
-        "training.batch_size": "64",
-    },
-    "seq-cifar10": {
-        "benchmark.name": "split-cifar10",
-        "backbone.name": "resnet18",
-        "training.epochs": "50",
-        "training.batch_size": "32",
-    },
-    "seq-cifar100": {
-        "benchmark.name": "split-cifar100",
-        "backbone.name": "resnet18",
-        "training.epochs": "50",
-        "training.batch_size": "32",
-        "training.milestones": "[35, 45]",
-    },
-    "seq-tinyimg": {
-        "benchmark.name": "split-tinyimagenet",
-        "backbone.name": "resnet18",
-        "training.epochs": "50",
-        "training.batch_size": "32",
-    },
-    "seq-miniimg": {"benchmark.name": "split-miniimagenet", "backbone.name": "efficientnet-b2"},
-    "seq-cub200": {"benchmark.name": "split-cub200", "backbone.name": "resnet50"},
+DATASETS = {  # benchmark and backbone, then Mammoth's defaults: epochs, batch size, milestones
+    "seq-mnist": ("split-mnist", "mlp", "1", "64", None),
+    "seq-cifar10": ("split-cifar10", "resnet18", "50", "32", None),
+    "seq-cifar100": ("split-cifar100", "resnet18", "50", "32", "[35, 45]"),
+    "seq-tinyimg": ("split-tinyimagenet", "resnet18", "50", "32", None),
+    "seq-miniimg": ("split-miniimagenet", "efficientnet-b2", None, None, None),
+    "seq-cub200": ("split-cub200", "resnet50", None, None, None),
 }
+COLUMNS = (
+    *("benchmark.name", "backbone.name"),
+    *("training.epochs", "training.batch_size", "training.milestones"),
+)
 
 FIELDS = {
     "lr": "training.lr",
@@ -86,16 +69,15 @@ FIELDS = {
     "beta_lip_lambda": "regularizers.lider.alpha",
     "budget_lip_lambda": "regularizers.lider.alpha",
 }
-LISTS = {"training.milestones"}
 
-HOUSEKEEPING = {  # where Mammoth keeps its things and what it prints: a result needs none of it
+HOUSEKEEPING = {  # Mammoth's files, logs and messages: they leave the result as it is
     *("base_path", "checkpoint_path", "results_path", "notes", "non_verbose", "disable_log"),
     *("num_workers", "enable_other_metrics", "ignore_other_metrics", "savecheck", "ckpt_name"),
     *("save_after_interrupt", "save_checkpoint_mode", "tensorboard", "job_number", "device"),
     *("wandb_name", "wandb_entity", "wandb_project", "eval_epochs", "drop_last"),
 }
 
-FLAGS = {  # our fields that have an option of their own; the others go by --set
+FLAGS = {  # fields that have an option of their own; the others need --set
     "benchmark.name": "--benchmark",
     "backbone.name": "--backbone",
     "method.name": "--method",
@@ -113,7 +95,7 @@ FLAGS = {  # our fields that have an option of their own; the others go by --set
 
 @dataclass(frozen=True)
 class Translation:
-    """values: our fields, as `--set` takes them. remarks: what differs, a sentence each."""
+    """values: our fields, as `--set` takes them. remarks: a sentence about each difference."""
 
     values: dict[str, str]
     remarks: list[str]
@@ -132,7 +114,7 @@ class Translation:
 
 
 def translate(arguments: Sequence[str]) -> Translation:
-    """What the command means here, with what Mammoth takes where it says nothing."""
+    """The same run in our fields, with Mammoth's defaults for options that are left out."""
     given = _options(arguments)
     for needed in ("model", "dataset"):
         if not given.get(needed):
@@ -141,14 +123,16 @@ def translate(arguments: Sequence[str]) -> Translation:
     dataset = given.pop("dataset")[0].replace("_", "-")
     if dataset not in DATASETS:
         raise unknown("dataset", dataset, DATASETS)
+    row = zip(COLUMNS, DATASETS[dataset], strict=True)
+    values = {field: value for field, value in row if value is not None}
     remarks: list[str] = []
-    values = DATASETS[dataset] | _method(model, given, remarks)
+    values |= _method(model, given, remarks)
+    fields = FIELDS | ({"gamma": "regularizers.oewc.gamma"} if model == "ewc_on" else {})
     for name, words in given.items():
-        field = _field(name, model)
-        if field is not None and not any(words):
-            raise UserError(f"--{name} has no value: write --{name} VALUE, or leave it out")
-        if field is not None:
-            listed = field in LISTS
+        if field := fields.get(name):
+            if not any(words):
+                raise UserError(f"--{name} has no value: write --{name} VALUE, or leave it out")
+            listed = field == "training.milestones"
             values[field] = f"[{', '.join(words)}]" if listed else words[0]
         elif name not in HOUSEKEEPING:
             remarks.append(f"--{name} has no counterpart here and is left out")
@@ -156,7 +140,7 @@ def translate(arguments: Sequence[str]) -> Translation:
 
 
 def _options(arguments: Sequence[str]) -> dict[str, list[str]]:
-    """--name value …, --name=value or --name; what stands before them starts Mammoth."""
+    """--name value …, --name=value or --name; the words before them start Mammoth."""
     options: dict[str, list[str]] = {}
     words: list[str] = []
     for word in arguments:
@@ -183,9 +167,3 @@ def _method(model: str, given: dict[str, list[str]], remarks: list[str]) -> dict
         values |= {f"regularizers.lider.{weight}": "0" for weight in ("alpha", "beta")}
         values["regularizers.lider.draw"] = "fresh"
     return values
-
-
-def _field(name: str, model: str) -> str | None:
-    if model == "ewc_on" and name == "gamma":
-        return "regularizers.oewc.gamma"
-    return FIELDS.get(name)

@@ -21,7 +21,7 @@ from ..streams.storage.location import absolute
 from .messages import one_sentence
 from .migrations import is_complete, migrate
 from .presets import preset
-from .scale import SCALES, refuse_another
+from .scale import SCALES
 from .schema import RunConfig, bare_name
 from .weight_names import with_absolute_path
 from .yaml_values import Tree
@@ -117,7 +117,13 @@ def _refuse_another_start(given: Mapping[str, Any], layer: Mapping[str, Any]) ->
         raise UserError(
             f"this configuration is a run's, with all its values: preset {added} has none to add"
         )
-    refuse_another(given.get("scale"), layer.get("scale"))
+    done, scale = given.get("scale"), bare_name(layer.get("scale"))
+    name = scale.get("name") if isinstance(scale, Mapping) else scale
+    if isinstance(done, Mapping) and done.get("changes") and name not in (None, done.get("name")):
+        raise UserError(
+            f"this configuration is at scale {done.get('name')} already and cannot go to {name}: "
+            "start from the configuration before it was scaled"
+        )
 
 
 def _without_removed(tree: Mapping[str, Any]) -> Tree:
@@ -132,19 +138,15 @@ def _without_removed(tree: Mapping[str, Any]) -> Tree:
     return {**tree, "regularizers": kept}
 
 
-def _check_regularizers(regularizers: Any) -> None:
+def _check_regularizers(given: Any) -> None:
     """Checked before merging, which would take a bare name for a section with a name."""
-    if not isinstance(regularizers, Mapping):
+    if not isinstance(given, Mapping) or any(
+        not isinstance(options, Mapping | None) for options in given.values()
+    ):
         raise UserError(
             "regularizers must hold names and their options, like {lider: {alpha: 0.1}}, "
-            f"but got {regularizers!r}"
+            f"but got {given!r}"
         )
-    for name, options in regularizers.items():
-        if not isinstance(options, Mapping | None):
-            raise UserError(
-                f"regularizers.{name} must hold options and their values, like {{alpha: 0.1}}, "
-                f"but got {options!r}"
-            )
 
 
 def _own_folder(benchmark: Any) -> Any:

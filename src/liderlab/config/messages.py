@@ -1,4 +1,4 @@
-"""What pydantic finds wrong, in one sentence for people."""
+"""Pydantic's findings, each in one plain sentence."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ PLAIN = {
     "model_type": "expected fields and their values",
     "sequence_str": "expected a list",
 }
-"""What the checks are worded like otherwise is about Python."""
+"""Pydantic's messages mention Python types; these replace them."""
 
 
 def one_sentence(error: ValidationError, model: type[BaseModel]) -> str:
-    """The first thing that is wrong, where it is, and what is allowed."""
+    """The first mistake, its place, and the allowed values."""
     first = error.errors()[0]
     place = [str(part) for part in first["loc"]]
     if first["type"] == "extra_forbidden":

@@ -17,13 +17,13 @@ SUPPLIED = {
     "backbone": {"classes", "image_shape"},
     "regularizer": {"model"},
 }
-"""Arguments that the lab fills in itself."""
+"""Arguments that are not options: a run fills them in."""
 
 
 def complete(
     target: Callable[..., Any], given: Mapping[str, Any], owner: str, kind: str
 ) -> dict[str, Any]:
-    """Check options against the signature of what they are for, and add its defaults.
+    """Check options against the signature of their target, and add its defaults.
 
     >>> def thing(classes: int, *, width: int = 32) -> None: ...
     >>> complete(thing, {}, "thing", "backbone")

@@ -1,7 +1,6 @@
-"""Smaller versions of an experiment, for smaller machines; what is made smaller is written down.
+"""Smaller versions of an experiment, for smaller machines; the configuration lists every change.
 
-`--scale` is applied last, to whatever preset, file and options say, and only ever lowers a value.
-No torch needed.
+A scale is applied after preset, file and options, and only ever lowers a value. No torch needed.
 """
 
 from __future__ import annotations
@@ -10,17 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import UserError
-
 Tree = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Scale:
-    """At most so many epochs per task, training and test images per class, passes of a fit on the
-    memory; the network's width divided; None and 1 leave things as they are.
+    """Upper limits of epochs per task, images per class, and passes of a fit on the memory (None:
+    no limit), and a divisor of the network's width.
 
-    from_scratch: leave out pre-trained weights. Where they stay, so does the network's width, and
+    from_scratch: leave out pre-trained weights. A network that keeps them keeps its width, and
     pretrained_train_per_class limits its training images instead.
     """
 
@@ -56,9 +53,9 @@ SCALES = {
 
 
 def shrink(config: Mapping[str, Any]) -> Tree:
-    """A complete configuration at the scale that it asks for, the changes beside the scale's name.
+    """A complete configuration at the scale that it names, with the changes listed beside the name.
 
-    One that holds its changes already is left alone.
+    A configuration that lists its changes already is returned as it is.
 
     >>> tree = {"scale": {"name": "smoke"}, "training": {"epochs": 50, "milestones": [35]}}
     >>> tree |= {"benchmark": {}, "backbone": {"width": 64}, "method": {}, "pretrained": None}
@@ -79,7 +76,7 @@ def shrink(config: Mapping[str, Any]) -> Tree:
 
 
 def _smaller(config: Mapping[str, Any], scale: Scale) -> Tree:
-    """What changes, by dotted name."""
+    """New values by dotted name."""
     new: Tree = {}
 
     def cap(section: str, key: str, most: int | None) -> None:
@@ -105,13 +102,3 @@ def _smaller(config: Mapping[str, Any], scale: Scale) -> Tree:
     if width and scale.divide_width > 1 and not keeps_width:
         new["backbone.width"] = max(1, width // scale.divide_width)
     return new
-
-
-def refuse_another(old: Any, new: Any) -> None:
-    """A configuration that was made smaller cannot be put to another scale: what it was is gone."""
-    name = new.get("name") if isinstance(new, Mapping) else new
-    if isinstance(old, Mapping) and old.get("changes") and name not in (None, old.get("name")):
-        raise UserError(
-            f"this configuration is at scale {old.get('name')} already and cannot go to {name}: "
-            "start from what it was made of"
-        )

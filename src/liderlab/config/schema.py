@@ -1,4 +1,4 @@
-"""The fields of a run's configuration, and what is allowed in them. No torch needed."""
+"""The fields of a run's configuration, and the values that they allow. No torch needed."""
 
 from __future__ import annotations
 
@@ -27,16 +27,15 @@ Scope = Literal["experiment", "study", "resume", "processes"]
 
 
 class MayDiffer:
-    """Marks a field as no part of the experiment, and says between which runs it may differ.
+    """Marks a field that is no part of the experiment: it may differ between repetitions of one,
+    which the report and the ledger group.
 
-    experiment: runs that the report and the ledger take for repetitions of one experiment.
-    study: runs that a study takes for the same run. resume: a run before and after it is resumed.
-    processes: the ranks of a run, and the commands that go on with a search. A field without the
-    mark is part of the experiment and differs in none of these.
+    also: "study": between runs that a study takes for the same. "resume": between a run and its
+    resumption. "processes": between the ranks of a run, or the commands that share a search.
     """
 
-    def __init__(self, *within: Scope) -> None:
-        self.within: frozenset[Scope] = frozenset(within)
+    def __init__(self, *also: Scope) -> None:
+        self.within = {"experiment", *also}
 
 
 class Section(BaseModel):
@@ -65,14 +64,14 @@ def _named(value: Any) -> Any:
 
 
 def _class_order(value: Any) -> Any:
-    """Here, because a union would answer a wrong one with its own notation."""
+    """Checked before pydantic does: its message about a union would list Python types."""
     listed = isinstance(value, (list, tuple)) and all(type(c) is int for c in value)
     if not listed and value not in ("natural", "shuffled"):
         raise ValueError("expected natural, shuffled, or a list of all classes like [3, 1, 2, 0]")
     return value
 
 
-def _growing(milestones: list[int]) -> list[int]:
+def _increasing(milestones: list[int]) -> list[int]:
     if milestones != sorted({m for m in milestones if m > 0}):
         raise ValueError("expected epochs from 1 on, each later than the one before")
     return milestones
@@ -95,7 +94,7 @@ def _device(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class CheckpointInterval:
-    """How much may pass: a number of steps, or seconds."""
+    """A number of steps, or seconds, from one checkpoint to the next."""
 
     steps: float = math.inf
     seconds: float = math.inf
@@ -122,110 +121,102 @@ def _interval(value: Any) -> str:
 
 
 Choice = Annotated[Named, BeforeValidator(_named)]
+Finite32 = Annotated[float, AfterValidator(_float32)]
+Count = Annotated[int | None, Field(ge=1, le=10**15)]
 
 
 class BenchmarkSection(Named):
-    """tasks: null takes the benchmark's own. class_order: natural, shuffled (by the run's seed), or
-    a list of all classes. train_per_class, test_per_class: at most so many images, the first ones
-    of each class; null takes all. validation: this share of the training images of each class takes
-    the place of the test images, to choose hyperparameters by; null: test on the test images.
-    device: where the images are; null leaves them on the host."""
+    """tasks: null takes the benchmark's own number. class_order: natural, shuffled (by the run's
+    seed), or a list of all classes. train_per_class, test_per_class: use the first so many images
+    of each class; null uses all. device: holds the images; null leaves them on the host.
+    validation: this share of each class's training images replaces the test images, to choose
+    hyperparameters by; null evaluates on the test images."""
 
     tasks: int | None = Field(None, ge=1)
     class_order: Annotated[
         Literal["natural", "shuffled"] | list[int], BeforeValidator(_class_order)
     ] = "natural"
-    train_per_class: int | None = Field(None, ge=1, le=10**15)
-    test_per_class: int | None = Field(None, ge=1, le=10**15)
-    device: Annotated[str | None, MayDiffer("experiment")] = None
+    train_per_class: Count = None
+    test_per_class: Count = None
+    device: Annotated[str | None, MayDiffer()] = None
     validation: float | None = Field(None, gt=0, lt=1)
 
 
 class MemorySection(Section):
-    """size: samples in all. policy: null takes the method's own. offer: whether a sample passes the
-    memory in every epoch (as released) or once. storage: where images are, in RAM or in files of
-    the run's folder. device: where a memory in RAM is; null: where the network is."""
+    """size: samples in all. policy: null takes the method's own. offer: offer a sample to the
+    memory in every epoch (as released) or once. storage: keep the images in RAM, or in files of the
+    run folder. device: of a memory in RAM; null: the network's. poison: share of wrong labels."""
 
     size: int = Field(200, ge=0, le=10**15)
     policy: str | None = None
     offer: Literal["every-epoch", "once"] = "every-epoch"
-    storage: Annotated[Literal["ram", "disk"], MayDiffer("experiment")] = "ram"
-    device: Annotated[str | None, MayDiffer("experiment")] = None
+    storage: Annotated[Literal["ram", "disk"], MayDiffer()] = "ram"
+    device: Annotated[str | None, MayDiffer()] = None
     poison: float = Field(0.0, ge=0, le=1)
 
 
 class TrainingSection(Section):
-    """SGD per task: lr · gamma^(milestones passed), milestones in epochs."""
+    """SGD per task: lr · gamma^(milestones passed), milestones in epochs. replay_size: of a replay
+    batch; null takes batch_size."""
 
     epochs: int = Field(5, ge=1, le=10**9)
     batch_size: int = Field(32, ge=2, le=10**9)
-    replay_size: int | None = Field(None, ge=2, le=10**9, description="null: as many as batch_size")
-    lr: Annotated[float, AfterValidator(_float32)] = Field(0.03, gt=0, allow_inf_nan=False)
+    replay_size: int | None = Field(None, ge=2, le=10**9)
+    lr: Finite32 = Field(0.03, gt=0, allow_inf_nan=False)
     momentum: float = Field(0.0, ge=0, lt=1)
-    weight_decay: Annotated[float, AfterValidator(_float32)] = Field(0.0, ge=0, allow_inf_nan=False)
-    milestones: Annotated[list[int], AfterValidator(_growing)] = []
+    weight_decay: Finite32 = Field(0.0, ge=0, allow_inf_nan=False)
+    milestones: Annotated[list[int], AfterValidator(_increasing)] = []
     gamma: float = Field(0.1, gt=0, le=1)
 
 
 class ScaleSection(Section):
-    """Which scale, and what it changed: {"training.epochs": {"from": 50, "to": 1}}.
-
-    changes: null until it has been applied, which needs the complete configuration."""
+    """A scale and its changes: {"training.epochs": {"from": 50, "to": 1}}; null until they have
+    been made, which needs the complete configuration."""
 
     name: str
-    changes: Annotated[dict[str, Tree] | None, MayDiffer("experiment")] = None
+    changes: Annotated[dict[str, Tree] | None, MayDiffer()] = None
 
 
 class RunConfig(Section):
-    """A complete run. preset: what its values started from. scale: what made it smaller."""
+    """A run. Written to a file, the number `schema` comes before the fields.
 
-    preset: Annotated[str | None, MayDiffer("experiment")] = None
+    preset, scale: the values started from this preset, and this scale lowered them. pretrained:
+    weights to start from, a file or a name. precision: of the network's passes in training; weights
+    stay float32. compile: the backend of torch.compile; null does not compile. devices: ranks that
+    share the run, one device each. strategy: with several devices, BatchNorm over each one's rows
+    (ddp) or over all rows (ddp-syncbn). threads: of each process; null takes torch's number.
+    deterministic: null means yes on the CPU, no elsewhere. evaluate: after every task, or after the
+    last one only. tracker: also log to tensorboard, wandb, mlflow. log_every: steps between lines
+    of metrics.jsonl. checkpoint_every: steps (200) or time (30s, 5m, 1h); the end of a task always
+    has a checkpoint. keep_tasks: keep the network after every task, in tasks/. on_nonfinite: stop
+    at a step whose loss or gradient is not finite, or skip it.
+    """
+
+    preset: Annotated[str | None, MayDiffer()] = None
     scale: Annotated[ScaleSection | None, BeforeValidator(bare_name)] = None
     benchmark: Annotated[BenchmarkSection, BeforeValidator(_named)]
     method: Choice
     regularizers: dict[str, Tree] = {}
     backbone: Choice
-    pretrained: str | None = Field(None, description="weights to start from: a file, or a name")
+    pretrained: str | None = None
     memory: MemorySection = MemorySection()
     training: TrainingSection = TrainingSection()
-    seed: Annotated[int, MayDiffer("experiment")] = Field(0, ge=0, lt=2**32)
-    device: Annotated[str, BeforeValidator(_device), MayDiffer("experiment")] = "cpu"
-    precision: Literal["float32", "bfloat16", "float16"] = Field(
-        "float32", description="of the network's passes in training; weights stay float32"
+    seed: Annotated[int, MayDiffer()] = Field(0, ge=0, lt=2**32)
+    device: Annotated[str, BeforeValidator(_device), MayDiffer()] = "cpu"
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    compile: Literal["inductor", "aot_eager", "eager"] | None = None
+    devices: Annotated[int, MayDiffer("study", "resume")] = Field(1, ge=1, le=4096)
+    strategy: Annotated[Literal["ddp", "ddp-syncbn"], MayDiffer("study", "resume")] = "ddp"
+    threads: Annotated[int | None, MayDiffer("study", "processes")] = Field(None, ge=1, le=1024)
+    deterministic: Annotated[bool | None, MayDiffer()] = None
+    evaluate: Literal["every", "last"] = "every"
+    tracker: Annotated[list[str], MayDiffer("resume")] = []
+    log_every: Annotated[int, MayDiffer("study")] = Field(10, ge=1)
+    checkpoint_every: Annotated[str, BeforeValidator(_interval), MayDiffer("study", "resume")] = (
+        "5m"
     )
-    compile: Literal["inductor", "aot_eager", "eager"] | None = Field(
-        None, description="torch.compile the network, by this backend; null: do not"
-    )
-    devices: Annotated[int, MayDiffer("experiment", "study", "resume")] = Field(
-        1, ge=1, le=4096, description="ranks that share the run, one device each"
-    )
-    strategy: Annotated[
-        Literal["ddp", "ddp-syncbn"], MayDiffer("experiment", "study", "resume")
-    ] = Field("ddp", description="of several devices: BatchNorm over each one's rows, or over all")
-    threads: Annotated[int | None, MayDiffer("experiment", "study", "processes")] = Field(
-        None, ge=1, le=1024, description="of each process; null: as many as torch takes"
-    )
-    deterministic: Annotated[bool | None, MayDiffer("experiment")] = Field(
-        None, description="null: yes on the CPU, no elsewhere"
-    )
-    evaluate: Literal["every", "last"] = Field(
-        "every", description="after every task, or after the last one only"
-    )
-    tracker: Annotated[list[str], MayDiffer("experiment", "resume")] = Field(
-        [], description="also log to: tensorboard, wandb, mlflow"
-    )
-    log_every: Annotated[int, MayDiffer("experiment", "study")] = Field(
-        10, ge=1, description="steps between lines of metrics.jsonl"
-    )
-    checkpoint_every: Annotated[
-        str, BeforeValidator(_interval), MayDiffer("experiment", "study", "resume")
-    ] = Field("5m", description="steps (200) or time (30s, 5m, 1h); also at every task's end")
-    keep_tasks: Annotated[bool, MayDiffer("experiment")] = Field(
-        False, description="keep the network after every task, in tasks/"
-    )
-    on_nonfinite: Annotated[Literal["stop", "skip"], MayDiffer("experiment", "study", "resume")] = (
-        Field("stop", description="what to do with a step whose loss or gradient is not finite")
-    )
+    keep_tasks: Annotated[bool, MayDiffer()] = False
+    on_nonfinite: Annotated[Literal["stop", "skip"], MayDiffer("study", "resume")] = "stop"
 
     @model_validator(mode="before")
     @classmethod

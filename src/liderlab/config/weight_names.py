@@ -1,4 +1,4 @@
-"""What `pretrained` may be called: a file, a run, a name, or imagenet. No torch needed."""
+"""Names of pre-trained weights: a file, a run, a name, or imagenet. No torch needed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def is_file_name(text: str) -> bool:
 
 
 def kept_weights(name: str) -> Path:
-    """Where weights of that name are kept: below the data folder."""
+    """The file of the weights with that name, below the data folder."""
     return data_folder() / "weights" / f"{name}{SUFFIX}"
 
 
 def with_absolute_path(pretrained: str) -> str:
-    """The same weights, by a name that holds in every folder: files get their absolute path.
+    """The same weights under a name that is valid in every folder: files by their absolute path.
 
     >>> with_absolute_path("imagenet"), with_absolute_path("/data/w.pt")
     ('imagenet', '/data/w.pt')

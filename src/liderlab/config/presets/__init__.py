@@ -1,13 +1,13 @@
 """The paper's experiments, ready to run: `lider run --preset cifar100-500-der++-lider`.
 
-The values are data, one file per setting beside this one, which only names them and turns each
-into a layer of a configuration. No torch needed.
+The values are data, in one file per setting. Each preset is a layer of a configuration. No torch
+needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -18,14 +18,19 @@ from ...errors import UserError, unknown
 
 Tree = dict[str, Any]
 LIDER = " + lider"
+CONTROLLED = "derived: the method's own row, LiDER's weights from the row with LiDER"
+SETTINGS = (  # in the order of the paper's tables
+    *("cifar100", "cifar100-pretrained", "miniimagenet", "cub200"),
+    *("cifar100-online", "cifar100-online20", "cifar10"),
+)
 
 
 @dataclass(frozen=True)
 class Preset:
     """A setting, a buffer size, a method, with or without LiDER.
 
-    printed: whether the paper prints the row. sources: where a value that it does not print comes
-    from, by its name in the configuration ("row": the whole row). note: what is odd about it.
+    printed: whether the paper prints the row. sources: the origin of every value that it does not
+    print, by the value's name in the configuration ("row": the whole row). note: a remark on it.
     """
 
     name: str
@@ -42,23 +47,12 @@ class Preset:
 
 @cache
 def presets() -> dict[str, Preset]:
-    """All of them by name, in the order of the paper's tables."""
+    """All presets by name."""
     found: dict[str, Preset] = {}
-    for file in ORDER:
-        text = (files(__package__) / f"{file}.yaml").read_text(encoding="utf-8")
+    for setting in SETTINGS:
+        text = (files(__package__) / f"{setting}.yaml").read_text(encoding="utf-8")
         found |= {preset.name: preset for preset in read_setting(yaml.safe_load(text))}
     return found
-
-
-ORDER = (
-    "cifar100",
-    "cifar100-pretrained",
-    "miniimagenet",
-    "cub200",
-    "cifar100-online",
-    "cifar100-online20",
-    "cifar10",
-)
 
 
 def preset(name: str) -> Preset:
@@ -68,22 +62,23 @@ def preset(name: str) -> Preset:
     0.3
     """
     if name not in presets():
-        complaint = str(unknown("preset", name, presets())).partition("Allowed:")[0]
-        raise UserError(f"{complaint}See what there is with: lider list presets")
+        message = str(unknown("preset", name, presets())).partition("Allowed:")[0]
+        raise UserError(f"{message}See what there is with: lider list presets")
     return presets()[name]
 
 
 def read_setting(data: Tree) -> Iterator[Preset]:
-    """The presets of one file: its rows, and for each pair of a method without and with LiDER the
-    controlled one, where the penalty is all that differs."""
+    """The presets of one file: its rows, and for every method with LiDER the controlled one, where
+    the row without LiDER takes over the penalty alone."""
     for part in ("printed", "added"):
         for buffer, rows in data[part].items():
             for label, row in rows.items():
                 yield _preset(data, buffer, label, row, part == "printed")
-                if label.endswith(LIDER):
-                    plain = rows[label.removesuffix(LIDER)]
-                    if _values(plain) != _values(row):
-                        yield _controlled(data, buffer, label, plain, row)
+                plain = rows.get(label.removesuffix(LIDER))
+                if label.endswith(LIDER) and _values(plain) != _values(row):
+                    mixed = {**plain, "lider": row["lider"], "source": CONTROLLED}
+                    made = _preset(data, buffer, label, mixed, printed=False)
+                    yield replace(made, name=f"{made.name}-controlled")
 
 
 def _preset(data: Tree, buffer: int | str, label: str, row: Tree, printed: bool) -> Preset:
@@ -104,32 +99,19 @@ def _preset(data: Tree, buffer: int | str, label: str, row: Tree, printed: bool)
     )
 
 
-def _controlled(data: Tree, buffer: int | str, label: str, plain: Tree, row: Tree) -> Preset:
-    """The row without LiDER, with only the penalty of the row with LiDER switched on."""
-    both = {**_values(plain), "lider": row["lider"]}
-    both["source"] = "derived: the method's own row, LiDER's weights from the row with LiDER"
-    made = _preset(data, buffer, label, both, printed=False)
-    return Preset(**{**vars(made), "name": f"{made.name}-controlled", "note": plain.get("note")})
-
-
-def _config(data: Tree, buffer: int | str, method: str, row: Mapping[str, Any]) -> Tree:
+def _config(data: Tree, buffer: int | str, method: str, row: Tree) -> Tree:
     """A layer of a configuration."""
-    options = {k: v for k, v in _values(row).items() if k != "lr"}
-    config: Tree = {
+    options = _values(row)
+    lr = {"lr": options.pop("lr")} if "lr" in options else {}
+    config = {
         **data["config"],
-        "training": dict(data["config"]["training"]),
+        "training": {**data["config"]["training"], **lr},
         "method": {"name": method, **options},
-        "regularizers": {},
+        "regularizers": {"lider": {**row["lider"], **data["lider"]}} if "lider" in row else {},
     }
-    if "lr" in row:
-        config["training"]["lr"] = row["lr"]
-    if buffer != "none":
-        config["memory"] = {"size": int(buffer)}
-    if "lider" in row:
-        config["regularizers"] = {"lider": {**row["lider"], **data["lider"]}}
-    return config
+    return config if buffer == "none" else {**config, "memory": {"size": int(buffer)}}
 
 
-def _values(row: Mapping[str, Any]) -> Tree:
-    """The row's numbers, without LiDER's and without what is said about them."""
+def _values(row: Tree) -> Tree:
+    """The row's numbers, without LiDER's."""
     return {k: v for k, v in row.items() if k not in ("lider", "source", "note")}
