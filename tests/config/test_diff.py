@@ -1,4 +1,4 @@
-"""What a user is told about two configurations."""
+"""The message about two configurations that differ."""
 
 from liderlab.config.diff import differences
 from liderlab.config.merging import make_config

@@ -37,7 +37,7 @@ def test_roles_of_coefficients() -> None:
     assert config.training.epochs == 50
 
 
-def test_the_released_code() -> None:
+def test_a_command_of_the_released_code() -> None:
     config = config_of(
         "--dataset=seq-miniimg --model=er_ace_lipschitz --n_epochs=80 --buffer_size=2000 --lr=0.1 "
         "--buffer_lip_lambda=0.3 --budget_lip_lambda=0.1 --load_cp=tiny.pth --non_verbose"
@@ -49,7 +49,7 @@ def test_the_released_code() -> None:
     assert config.pretrained == str(Path("tiny.pth").absolute())
 
 
-def test_the_rest() -> None:
+def test_other_models_and_options() -> None:
     config = config_of(
         "--model ewc_on --dataset seq-mnist --lr 0.03 --e_lambda 10 --gamma 0.9 --seed 3"
     )
@@ -70,21 +70,9 @@ def test_every_command_can_be_typed(model: str) -> None:
     assert f"--method {MODELS[model]}" in translation.command
 
 
-def test_what_is_left_out_is_said() -> None:
-    remarks = translate(
-        [
-            "--model",
-            "er",
-            "--dataset",
-            "seq-mnist",
-            "--lr",
-            "0.1",
-            "--permute_classes",
-            "1",
-            "--notes",
-            "x",
-        ]
-    ).remarks
+def test_options_without_a_counterpart_are_named() -> None:
+    command = "--model er --dataset seq-mnist --lr 0.1 --permute_classes 1 --notes x"
+    remarks = translate(command.split()).remarks
     assert remarks == ["--permute_classes has no counterpart here and is left out"]
 
 
@@ -99,7 +87,7 @@ def test_what_is_left_out_is_said() -> None:
         ("--model er --dataset seq-mnist --lr= --buffer_size 500", "--lr has no value"),
     ],
 )
-def test_what_cannot_be_translated(command: str, message: str) -> None:
+def test_mistakes_are_refused(command: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         translate(command.split())
 

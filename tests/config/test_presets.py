@@ -58,7 +58,7 @@ def lookup(config: Any, path: str) -> Any:
     return config
 
 
-def test_the_table_is_whole() -> None:
+def test_the_table_holds_every_row_and_number() -> None:
     # 4 settings x (joint, finetune, 2 buffers x 4 methods x with and without LiDER)
     assert len(ROWS) == 4 * (2 + 2 * 4 * 2)
     # and numbers: 1 each for the two, 2, 4, 3, 5, 5, 7, 1 and 3 for the others
@@ -162,7 +162,7 @@ def test_controlled_presets_differ_by_the_penalty_alone() -> None:
         assert config == plain
 
 
-def test_what_the_paper_leaves_out_has_a_source() -> None:
+def test_values_that_the_paper_does_not_print_have_a_source() -> None:
     for p in presets().values():
         assert p.printed or p.sources["row"]
         assert "training.momentum" in p.sources
@@ -178,7 +178,7 @@ def test_what_the_paper_leaves_out_has_a_source() -> None:
     assert any(p.setting == "cifar10" for p in presets().values())
 
 
-def test_a_trap_is_committed_as_printed_with_a_note() -> None:
+def test_a_likely_misprint_is_kept_with_a_note() -> None:
     odd = preset("cub200-1000-gdumb")
     assert odd.config["method"]["lr_min"] == 0.005
     assert odd.note is not None
@@ -192,7 +192,7 @@ def test_later_layers_win_over_a_preset() -> None:
     assert (config.training.lr, config.memory.size, config.training.epochs) == (0.7, 3, 50)
     assert config.regularizers["lider"]["alpha"] == 0.3
     other = make_config({"preset": "cifar100-500-der++"}, {"method": "er"})
-    assert other.method.options == {}  # der++'s options are none of er's business
+    assert other.method.options == {}  # er has none of der++'s options
 
 
 def test_wrong_names() -> None:
@@ -206,7 +206,7 @@ def test_wrong_names() -> None:
 
 
 def listed(*arguments: str) -> str:
-    """What the command prints, without torch."""
+    """The output of the command, which imports no torch."""
     code = (
         f"import sys; sys.argv = ['lider', 'list', 'presets', *{arguments}]\n"
         "from liderlab.cli import main\n"

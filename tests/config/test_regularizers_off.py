@@ -1,4 +1,4 @@
-"""`null` takes a regulariser away that a preset, a file or a benchmark has put there."""
+"""`null` removes a regulariser of a preset, a file or a benchmark."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Smaller versions of a run: what changes is written down, and nothing else changes."""
+"""Smaller versions of a run: every change is listed, and nothing else changes."""
 
 import json
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_the_changes_are_exactly_the_difference(name: str, scale: str) -> None:
     assert (scale == "paper") == (not different)
 
 
-def test_what_smoke_does_to_a_pretrained_preset() -> None:
+def test_the_changes_of_smoke_to_a_pretrained_preset() -> None:
     config = complete({"preset": "cub200-400-gdumb", "scale": "smoke"})
     assert config.scale is not None
     assert config.scale.changes == {

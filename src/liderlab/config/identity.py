@@ -1,4 +1,7 @@
-"""What makes two runs the same: the fields that may not differ. Schema.py marks the others."""
+"""The fields that two runs share if they count as the same. No torch needed.
+
+The marks on the fields (`schema.MayDiffer`) name the others.
+"""
 
 from __future__ import annotations
 

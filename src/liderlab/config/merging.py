@@ -2,7 +2,7 @@
 
 Values come from five places, later ones win: the fields' defaults, the benchmark's own defaults, a
 preset, a configuration file, and single values (`training.lr=0.1`). A scale, last, lowers them. A
-complete configuration, as a run writes it, takes nothing from the first three but defaults.
+complete configuration, as a run writes it, takes nothing from benchmark and preset.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def make_config(*layers: Mapping[str, Any]) -> RunConfig:
     given: Tree = {}
     for layer in layers:
         complete = is_complete(layer)
-        layer = _whole(layer) if complete else layer
+        layer = _complete_layer(layer) if complete else layer
         _refuse_another_start(given, layer)
         _check_regularizers(layer.get("regularizers", {}))
         given = dict(layer) if complete else merge(given, layer)
@@ -57,7 +57,7 @@ def make_config(*layers: Mapping[str, Any]) -> RunConfig:
     return stored_config(given if complete else merge(defaults, given))
 
 
-def _whole(tree: Mapping[str, Any]) -> Tree:
+def _complete_layer(tree: Mapping[str, Any]) -> Tree:
     """A complete layer in the current schema."""
     for field in ("benchmark", "method", "backbone"):
         if field not in tree:
@@ -89,8 +89,8 @@ def stored_config(tree: Mapping[str, Any]) -> RunConfig:
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
     """Values of `above` over those of `below`, section by section.
 
-    A section that names another choice starts afresh: `resnet18` has its own options, and takes
-    over none of `convnet-small`'s.
+    A section that names another choice starts afresh: `resnet18` does not inherit the options of
+    `convnet-small`.
     """
     result = dict(below)
     for key, value in above.items():

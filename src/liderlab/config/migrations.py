@@ -27,7 +27,7 @@ Tree = dict[str, Any]
 
 
 def is_complete(tree: Mapping[str, Any]) -> bool:
-    """Whether a run wrote it, whatever was changed by hand since then."""
+    """Whether a run wrote it, even if it was edited since then."""
     return "schema" in tree or len(SCHEMA_1 & tree.keys()) >= FEWEST
 
 
