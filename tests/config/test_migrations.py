@@ -11,6 +11,8 @@ from liderlab.config.schema import RunConfig
 from liderlab.config.yaml_values import read_yaml
 from liderlab.errors import UserError
 from liderlab.runs.build import completed
+from liderlab.runs.execute import run
+from liderlab.runs.folder import RunFolder
 
 WITH_LIDER = {"preset": "cifar100-500-er-ace-lider", "threads": 1}
 DATA = Path(__file__).parent / "data"
@@ -111,3 +113,15 @@ def test_the_number_is_written_first() -> None:
     config = make_config({"benchmark": "synthetic"})
     assert config.as_yaml().startswith(f"schema: {SCHEMA}\n")
     assert RunConfig.model_validate(config.model_dump()) == config
+
+
+def test_a_run_folder_of_schema_1_goes_on(tmp_path: Path) -> None:
+    small = {"benchmark": "synthetic", "backbone": {"name": "mlp"}, "threads": 1}
+    first = run(make_config(small, {"training": {"epochs": 1}}), tmp_path)
+    (tmp_path / "result.json").unlink()
+    file = tmp_path / "config.yaml"
+    file.write_text(file.read_text().replace(f"schema: {SCHEMA}\n", "").replace("devices: 1\n", ""))
+    config = RunFolder(tmp_path).config()
+    again = run(config, tmp_path, existing="resume")
+    assert again["config"] == first["config"] == config.model_dump(mode="json")
+    assert again["class_incremental"] == first["class_incremental"]
