@@ -33,7 +33,7 @@ import pytest
         ("run --device cuda:99", "not available"),
         ("run --threads 100000", "1024"),
         ("run --set regularizers=lider", "like {lider: {alpha: 0.1}}"),
-        ("run --set regularizers.lider=3", "like {alpha: 0.1}"),
+        ("run --set regularizers.lider=3", "like {lider: {alpha: 0.1}}"),
         ("run --set benchmark.class_order=random", "natural, shuffled, or a list"),
         ("run --set training.milestones=[3,2]", "each later than the one before"),
         ("run --method icarl --buffer 5", "a buffer of that size or more"),
