@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,22 +35,20 @@ def export(run: str | Path, file: str | Path, format: Format = "torch-export") -
     network.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     example = torch.zeros(2, *network.image_shape, dtype=torch.uint8)
     write = _torch_export if format == "torch-export" else _onnx
-    with torch.no_grad(), _quiet():
-        save = write(network, example)
-    with write_errors(Path(file)), atomic_file(Path(file)) as opened:
-        save(opened)
+    with write_errors(Path(file)), atomic_file(Path(file)) as opened, torch.no_grad(), _quiet():
+        write(network, example, opened)
     return network
 
 
-def _torch_export(network: TrainedNetwork, example: torch.Tensor) -> Callable[[IO[bytes]], object]:
+def _torch_export(network: TrainedNetwork, example: torch.Tensor, file: IO[bytes]) -> None:
     program = torch.export.export(
         network, (example,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},)
     )
     classes = {"classes.json": json.dumps(network.names, ensure_ascii=False)}
-    return lambda file: torch.export.save(program, file, extra_files=classes)
+    torch.export.save(program, file, extra_files=classes)
 
 
-def _onnx(network: TrainedNetwork, example: torch.Tensor) -> Callable[[IO[bytes]], object]:
+def _onnx(network: TrainedNetwork, example: torch.Tensor, file: IO[bytes]) -> None:
     program = torch.onnx.export(
         network,
         (example,),
@@ -63,7 +61,7 @@ def _onnx(network: TrainedNetwork, example: torch.Tensor) -> Callable[[IO[bytes]
     assert program is not None
     model = program.model_proto
     model.metadata_props.add(key="classes", value=json.dumps(network.names, ensure_ascii=False))
-    return lambda file: file.write(model.SerializeToString())
+    file.write(model.SerializeToString())
 
 
 @contextmanager
