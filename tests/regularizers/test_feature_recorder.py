@@ -144,7 +144,7 @@ def test_works_in_inference_mode():
 def test_nothing_heard_is_an_error():
     model, recorder = network(), FeatureRecorder()
     recorder.attach(model, ["1"])
-    with pytest.raises(RuntimeError, match="Nothing was heard"), recorder.recording():
+    with pytest.raises(RuntimeError, match="No pass was recorded"), recorder.recording():
         copy.deepcopy(model)(inputs())
     assert not recorder.on
 

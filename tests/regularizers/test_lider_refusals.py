@@ -115,7 +115,7 @@ def test_calibrating_with_nothing_is_refused():
 
 def test_an_empty_watch_is_refused():
     lider = LiDER(network(), STAGES)
-    with pytest.raises(RuntimeError, match="Nothing was heard"), lider.watch():
+    with pytest.raises(RuntimeError, match="No pass was recorded"), lider.watch():
         pass
 
 

@@ -217,7 +217,7 @@ def test_copies_of_the_network_are_not_heard(twin_of):
     torch.testing.assert_close(
         lider.constants, by_hand(model, images()).mean(0).detach(), rtol=1e-5, atol=0
     )
-    with pytest.raises(RuntimeError, match="Nothing was heard"), lider.watch():
+    with pytest.raises(RuntimeError, match="No pass was recorded"), lider.watch():
         twin(images())
 
 

@@ -1,16 +1,18 @@
-"""Which methods and regularisers make sense together. The table of what does not:
+"""Combinations of method, regulariser and memory that cannot work:
 
 =============================== ================================= =================================
 regulariser                     with                              why not
 =============================== ================================= =================================
-one that listens to replay      a method without memory           there is nothing to hear (LiDER on
-                                                                  the stream is fine)
+one that needs a memory (lider) a method without memory           there are no replayed samples
+                                                                  (LiDER on the stream is fine)
+lider on the stream             a method that trains on its       there are no stream samples
+                                memory alone (gdumb)
 one that works from task to     a method that does not train on   there is no last task to stay
 task (oewc, olap, ssgd)         task after task (joint, gdumb)    close to, or to slow down after
 =============================== ================================= =================================
 
-A memory policy that does not choose from the stream (herding) belongs to the methods that choose
-themselves (icarl), and they to it.
+The policy herding does not choose from the stream: it goes with methods that choose exemplars
+themselves (icarl), and they need it.
 """
 
 from __future__ import annotations
@@ -26,39 +28,35 @@ from .schema import RunConfig
 
 
 def check(config: RunConfig) -> None:
-    """Refuse what cannot work, in one sentence."""
+    """Refuse a configuration that cannot work, in one sentence."""
     method = config.method.name
-    rehearses = METHODS.class_of(method).rehearsal
-    if rehearses and config.memory.size < 2:
+    made = METHODS.class_of(method)
+    if made.rehearsal and config.memory.size < 2:
         raise UserError(
             f"{method} rehearses and needs a memory: a buffer of 2 samples or more, "
             f"not {config.memory.size} (--buffer 100)"
         )
-    if config.memory.poison and not rehearses:
+    if config.memory.poison and not made.rehearsal:
         raise UserError(f"{method} has no memory, and memory.poison would poison nothing")
     if config.memory.storage == "disk" and config.memory.device is not None:
         raise UserError("a memory on disk is on no device: leave out --memory-device")
-    _check_policy(method, config.memory.policy)
+    policy = config.memory.policy
+    if made.rehearsal and policy is not None and _streams(policy) != _streams(made.policy):
+        raise UserError(
+            f"{method} cannot use the memory policy {policy!r}: its own is {made.policy!r}"
+        )
     for name, options in config.regularizers.items():
         if reason := why_not(method, name, options):
             raise UserError(reason)
 
 
-def _check_policy(method: str, policy: str | None) -> None:
-    made = METHODS.class_of(method)
-    if policy is None or not made.rehearsal:
-        return
-    chosen, usual = (
-        POLICIES.entry(name).facts.get("from_stream", True) for name in (policy, made.policy)
-    )
-    if chosen != usual:
-        raise UserError(
-            f"{method} cannot use the memory policy {policy!r}: its own is {made.policy!r}"
-        )
+def _streams(policy: str) -> bool:
+    """Whether a memory policy chooses samples from the stream."""
+    return bool(POLICIES.entry(policy).facts.get("from_stream", True))
 
 
 def why_not(method: str, regularizer: str, options: Mapping[str, Any]) -> str | None:
-    """Why these two make no sense together; None if they do.
+    """The reason why these two cannot work together, in one sentence; None if they can.
 
     >>> why_not("er-ace", "lider", {}) is None
     True
@@ -67,12 +65,12 @@ def why_not(method: str, regularizer: str, options: Mapping[str, Any]) -> str | 
     if guest.needs_memory and not host.rehearsal and options.get("on") != "stream":
         rehearsing = [name for name in METHODS if METHODS.class_of(name).rehearsal]
         return (
-            f"{regularizer} listens to replayed samples and {method} has no memory: choose a "
+            f"{regularizer} needs replayed samples and {method} has no memory: choose a "
             f"method that rehearses ({', '.join(rehearsing)}), or --{regularizer}-on stream"
         )
     if options.get("on") == "stream" and host.fits_memory:
         return (
-            f"{method} trains on its memory alone, so {regularizer} would hear nothing on the "
+            f"{method} trains on its memory alone, so {regularizer} would have no samples on the "
             f"stream: leave out --{regularizer}-on stream"
         )
     if guest.task_by_task and not host.task_by_task:

@@ -1,4 +1,4 @@
-"""What a method is: it turns a batch into named loss terms."""
+"""The base class of methods."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 class Method(nn.Module, ABC):
-    """One continual-learning method. Everything but `losses` has a default.
+    """One continual-learning method: it turns a batch into named loss terms. All methods of the
+    class but `losses` have a default.
 
-    A method never calls `backward()` or `step()` and knows no regulariser; what it changes besides
-    the network (its memory, say) it changes through `step.after`, once the step has been taken.
+    A method never calls `backward()` or `step()` and does not know the regularisers. It changes its
+    memory through `step.store` and `step.after`, once the step has been taken.
     """
 
     rehearsal: ClassVar[bool] = False
@@ -37,17 +38,17 @@ class Method(nn.Module, ABC):
 
     @classmethod
     def facts(cls) -> dict[str, Any]:
-        """What `lider list methods` shows: the attributes above, no policy without a memory."""
+        """The attributes above for `lider list methods`; no policy without a memory."""
         names = ("rehearsal", "policy", "task_by_task", "fits_memory", "paper", "year")
         facts = {name: getattr(cls, name) for name in names}
         return facts if cls.rehearsal else facts | {"policy": None}
 
     def columns(self, classes: int) -> Mapping[str, Column]:
-        """What it stores with each sample, beside image, label and task."""
+        """Columns that the memory stores with each sample, beside image, label and task."""
         return {}
 
     def readout(self, classes: int) -> nn.Module:
-        """What stands between the backbone's output and the scores."""
+        """The layer from the backbone's output to the scores."""
         return nn.Identity()
 
     def attach(self, network: Network, example: Tensor) -> None:
@@ -61,7 +62,7 @@ class Method(nn.Module, ABC):
     def plan(
         self, task: Task, stream: Stream, recipe: Recipe, epochs: int, memory: Memory
     ) -> list[Fit]:
-        """What to train when a task arrives."""
+        """The fits to train when a task arrives."""
         return [Fit(task.train, epochs, recipe)]
 
     @abstractmethod
@@ -69,8 +70,8 @@ class Method(nn.Module, ABC):
         """The loss terms of one batch; {} if there is nothing to optimise."""
 
     def end_task(self, step: Step) -> None:
-        """A task has been trained."""
+        """The task has been trained: change the memory or the method's state here."""
 
     def classifier(self, network: Network) -> nn.Module:
-        """What scores the classes of an image, at test time."""
+        """The module that scores the classes of an image at test time."""
         return network

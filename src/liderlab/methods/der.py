@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class DER(Method):
     """L = CE(f(x), y) + α · MSE(f(x'), z') + β · CE(f(x''), y'')
 
-    x', x'': two independent draws from a reservoir memory. z': the logits that the network gave
-    when the sample came in, for the augmented input and with that moment's weights.
+    x', x'': two independent draws from a reservoir memory. z': the logits of the augmented sample
+    in the step that stored it.
     """
 
     rehearsal = True
@@ -47,5 +47,5 @@ class DER(Method):
 
 
 def logits_only(alpha: float = 0.3) -> DER:
-    """DER without the ++: β = 0, stored logits are replayed and labels are not."""
+    """DER without the ++: β = 0, so that stored logits are replayed but no labels."""
     return DER(alpha, beta=0.0)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class ERACE(Method):
     """L = CE(f(x), y; C_batch ∪ C_unseen) + CE(f(x'), y')
 
-    The stream loss runs over the classes of the current batch and those not seen yet, so that it
-    does not push down the logits of past classes; the replay loss runs over all. In the first task
-    there is no mask and no replay.
+    The stream loss takes the classes of the current batch and those not seen yet, so that it does
+    not push down the logits of past classes; the replay loss takes all. In the first task there is
+    no mask and no replay.
     """
 
     rehearsal = True

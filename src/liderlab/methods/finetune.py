@@ -1,4 +1,4 @@
-"""Finetune: no countermeasure, the lower bound."""
+"""Finetune: nothing against forgetting, the lower bound."""
 
 from __future__ import annotations
 

@@ -25,12 +25,12 @@ class GDumb(Method):
     """L = λ · CE(f(x̃), y) + (1 − λ) · CE(f(x̃), y_partner),  x̃: CutMix of memory rows
 
     The stream only fills the memory, greedily and in equal shares. At its end a network is fitted
-    on the memory alone, from the run's initial weights, with SGD of its own schedule. CutMix takes
-    part in a batch with some probability; without it λ = 1 and x̃ = x.
+    to the memory alone, from the run's initial weights, with a learning-rate schedule of its own. A
+    batch is mixed with some probability; otherwise λ = 1 and x̃ = x.
 
     Args:
         fit_epochs: passes over the memory.
-        lr_max, lr_min: between them the learning rate restarts; see `WarmRestarts`.
+        lr_max, lr_min: the range of the learning rate; see `WarmRestarts`.
         weight_decay: of the fit.
         cutmix_alpha, cutmix_probability: λ ~ Beta(α, α), for that share of the batches.
         fit_after: "stream" fits once, at the end; "task" after every task, each time anew.
@@ -73,14 +73,14 @@ class GDumb(Method):
         collect = Fit(task.train, 1, recipe, COLLECT, augment=False)
         if self.fit_after == "stream" and task.index < len(stream.tasks) - 1:
             return [collect]
-        own = replace(
+        fit_recipe = replace(
             recipe,
             lr=self.lr_max,
             momentum=0.9,
             weight_decay=self.weight_decay,
             schedule=WarmRestarts(self.lr_min / self.lr_max),
         )
-        return [collect, Fit(memory, self.fit_epochs, own, "fit", restart=True)]
+        return [collect, Fit(memory, self.fit_epochs, fit_recipe, "fit", restart=True)]
 
     def losses(self, batch: Batch, step: Step) -> Terms:
         if step.fit.name == COLLECT:
@@ -99,7 +99,7 @@ class GDumb(Method):
 
 @dataclass(frozen=True)
 class WarmRestarts:
-    """Cosine from 1 to `lowest`, over 1, 2, 4, … epochs, after one epoch at 0.1; by whole epochs.
+    """0.1 for one epoch, then cosines from 1 to `lowest` over 1, 2, 4, … epochs; by whole epochs.
 
     >>> [round(WarmRestarts(0.0)(epoch), 3) for epoch in range(9)]
     [0.1, 1.0, 1.0, 0.5, 1.0, 0.854, 0.5, 0.146, 1.0]
@@ -110,6 +110,6 @@ class WarmRestarts:
     def __call__(self, epoch: float) -> float:
         if epoch < 1:
             return 0.1
-        length = 2 ** (int(epoch).bit_length() - 1)  # the cycle that began at epoch `length`
+        length = 2 ** (int(epoch).bit_length() - 1)  # of the cycle, which also began at `length`
         done = int(epoch) / length - 1
         return self.lowest + (1 - self.lowest) * (1 + math.cos(math.pi * done)) / 2

@@ -26,13 +26,13 @@ class GMED(Method):
 
         x̂' = x' + α γ^k ∇_x' [ℓ(x', y'; θ⁺) − ℓ(x', y'; θ) − β ℓ(x', y'; θ)]      (Eq. 3)
 
-    ℓ: cross-entropy. θ⁺ = θ − lr · ∇_θ CE(f(x), y): one step on the stream ahead. k: how often the
-    sample has been edited before. The memory keeps what was edited.
+    ℓ: cross-entropy. θ⁺ = θ − lr · ∇_θ CE(f(x), y): the weights after one more step on the stream.
+    k: how often the sample has been edited before. The memory stores the edited sample.
 
     Args:
-        alpha: how far an edit goes, for pixels in 0…1.
-        beta: how much the edit avoids raising the present loss.
-        gamma: how much shorter each further edit of a sample is.
+        alpha: size of an edit, for pixels in 0…1.
+        beta: weight of the present loss, which an edit should not raise.
+        gamma: factor from one edit of a sample to the next.
     """
 
     rehearsal = True
@@ -49,7 +49,7 @@ class GMED(Method):
         self.alpha, self.beta, self.gamma = alpha, beta, gamma
 
     def columns(self, classes: int) -> Mapping[str, Column]:
-        # Pixels as float: rounded to whole numbers the edits would be lost.
+        # Pixels as float: rounding to whole numbers would lose the edits.
         return {"x": Column(None), "edits": Column((), torch.int64)}
 
     def losses(self, batch: Batch, step: Step) -> Terms:
@@ -64,13 +64,13 @@ class GMED(Method):
         return terms
 
     def edited(self, replay: Batch, stream: Tensor, step: Step) -> Tensor:
-        """The replayed pixels, moved uphill on what one step on the stream would make them lose."""
+        """The replayed pixels after an edit: a step that raises Eq. 3's objective."""
         gradient = step.gradient(stream)
         weights = {n: p.detach() for n, p in step.network.named_parameters() if n in gradient}
         ahead = {name: weight - step.lr * gradient[name] for name, weight in weights.items()}
         pixels = replay.raw.clone().requires_grad_()
         x = replay.view(pixels)
-        with fork_rng([x.device] if x.is_cuda else []):  # both passes drop out the same units
+        with fork_rng([x.device] if x.is_cuda else []):  # the same dropout in both passes
             now = cross_entropy(step.probe(x), replay.y)
         then = cross_entropy(step.probe(x, ahead), replay.y)
         (uphill,) = torch.autograd.grad((then - (1 + self.beta) * now).sum(), pixels)

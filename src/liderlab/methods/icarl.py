@@ -25,18 +25,18 @@ BATCH = 256
 class ICaRL(Method):
     """L = 1/s Σ_{c<s} BCE(σ(f_c(x)), t_c) + l2 · ‖θ‖²
 
-    x: rows of the task and the exemplars of past ones, in one set. s: classes seen so far.
-    t_c: for the classes of past tasks what the network of the last task's end gave, σ(f*_c(x)); for
-    the current task's the label, one-hot.
+    x: rows of the task and exemplars of past tasks, in one set. s: classes seen so far. t_c: for
+    classes of past tasks the score of the network at the last task's end, σ(f*_c(x)); for the
+    current task's the label, one-hot.
 
-    At the end of a task each class has ⌊|M|/s⌋ exemplars: those of past classes lose the tail of
-    their order, those of new classes are herded. An image belongs to the class whose exemplars'
-    mean feature is nearest.
+    At the end of a task each class has ⌊|M|/s⌋ exemplars: past classes drop the last ones of their
+    order, new classes choose theirs by herding. An image is assigned to the class whose exemplars
+    have the nearest mean feature.
 
     Args:
         l2: weight of the sum of squares of all parameters.
-        normalize: features have length 1, for herding and means (and the means again), as in the
-            paper; False takes them as they are.
+        normalize: scale features to length 1, for herding and means (and the means again), as in
+            the paper; False takes them as they are.
     """
 
     rehearsal = True
@@ -109,7 +109,7 @@ class ICaRL(Method):
 
     @torch.no_grad()
     def _features(self, data: Source, step: Step) -> tuple[Tensor, Tensor]:
-        """Features (n, d) by the network as the task left it, in eval mode, and labels (n,)."""
+        """Features (n, d) of the network at the task's end, in eval mode, and labels (n,)."""
         features, labels = [torch.zeros(0, self.means.shape[1])], [torch.zeros(0).long()]
         for index in torch.arange(len(data)).split(BATCH):
             batch = step.batch(data.rows(index), None)
@@ -122,7 +122,7 @@ class ICaRL(Method):
 
 
 class NearestMean(nn.Module):
-    """Scores classes by −‖φ(x) − μ_c‖; −∞ where a class has no mean yet.
+    """Scores classes by −‖φ(x) − μ_c‖; −∞ for a class without a mean.
 
     means: (c, d). known: (c,) mask.
     """
@@ -138,9 +138,9 @@ class NearestMean(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         features = unit(self.network.features(x), self.normalize)
-        if torch.compiler.is_compiling():  # exporters know no cdist; the same, but for its memory
+        if torch.compiler.is_compiling():  # exporters have no cdist; this takes more memory
             distance = (features[:, None] - self.means).norm(dim=2)
-        else:  # without the shortcut by a matrix product: its rounding decides between near means
+        else:  # not by a matrix product, whose rounding error could decide between near means
             distance = torch.cdist(
                 features, self.means, compute_mode="donot_use_mm_for_euclid_dist"
             )

@@ -1,4 +1,4 @@
-"""Joint: all tasks at once, the upper bound."""
+"""Joint: trains on all tasks at once, the upper bound."""
 
 from __future__ import annotations
 

@@ -34,16 +34,16 @@ class XDER(Method):
     f_now, f_past, f_future: the logits of the current task's classes, of earlier and of later
     ones; f_own: of the row's own task. x', x'': two independent draws from the memory, passed
     without updating BatchNorm's statistics; rows drawn twice count once in L_future, which is off
-    in the last task. f = (the network's output but its last) × (a fixed regular simplex).
+    in the last task. f = (the network's output without its last unit) × (a fixed regular simplex).
 
-    z': the logits of the moment when the sample's task ended, kept up to date: a later network's
-    logits for classes that were new to it are implanted, scaled so that they do not beat the true
-    class (`implant_logits`). This happens to all samples at the end of each task, and before that
-    to the ones just drawn, with probability 1/(times drawn in this task).
+    z': the logits at the end of the sample's task, kept up to date: a later network's logits of
+    newer classes are implanted, scaled so that they do not beat the true class (`implant_logits`).
+    That happens to all samples at the end of each task, and within a task to the rows just drawn,
+    with probability 1/(times drawn in this task).
 
     Args:
         alpha, beta: weights of the two replay terms.
-        gamma: how far below the true class's logit implanted ones end.
+        gamma: largest implanted logit, as a share of the true class's.
         eta, margin: η and m of the constraint on future classes.
     """
 
@@ -113,14 +113,14 @@ class XDER(Method):
         self._implant(slots[chosen], output[chosen], step)
 
     def _implant(self, slots: Tensor, output: Tensor, step: Step) -> None:
-        """Past samples: the current and later classes are newer than what is stored."""
+        """Update stored logits of past samples: the current and later classes are newer."""
         newer = range(step.task.classes.start, output.shape[1])
         stored, y = (step.memory.read(name, slots) for name in ("logits", "y"))
         logits = implant_logits(stored, output, y, newer, self.gamma)
         step.memory.update(slots, logits=logits)
 
     def end_task(self, step: Step) -> None:
-        """The memory takes its share of the task, and all stored logits are brought up to date."""
+        """Store a share of the task, and bring all stored logits up to date."""
         memory, task = step.memory, step.task
         for index in torch.arange(len(task.train)).split(1024):
             rows = task.train.rows(index)
@@ -137,8 +137,8 @@ class XDER(Method):
         memory.update(order, draws=torch.zeros(len(order)))
 
     def _outputs(self, slots: Tensor, step: Step) -> Iterator[tuple[Tensor, Tensor]]:
-        """Slots and logits of augmented memory rows as in training, in batches of equal size, none
-        of which has a single row: BatchNorm could not train on it."""
+        """Yield slots and logits of augmented memory rows, in batches of equal size; none has a
+        single row, which BatchNorm could not normalise."""
         n = len(slots)
         parts = min(math.ceil(n / step.fit.recipe.replay_size), max(1, n // 2))
         for part in slots.tensor_split(parts) if n else ():
@@ -150,7 +150,7 @@ class XDER(Method):
 
 
 class Simplex(nn.Module):
-    """Fixed scores: how far an output (n, c) reaches, but for its last unit, to each corner."""
+    """Scores (n, c): an output (n, c), without its last unit, times the vertices of a simplex."""
 
     vertices: Tensor
 

@@ -1,4 +1,4 @@
-"""What a regulariser is: a listener at the network's door that may add loss terms."""
+"""The base class of regularisers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 
 class Regularizer(nn.Module):
-    """Joins any method without the method knowing. Every hook is optional.
+    """Adds loss terms to any method, and may change how it is optimised. Every hook is optional.
 
-    A regulariser never calls `backward()` or `step()`; it returns named terms, like a method.
+    A regulariser listens to the passes through `Step.net`. Like a method it returns named terms and
+    never calls `backward()` or `step()`.
     """
 
     needs_memory: ClassVar[bool] = False
-    """Whether it has nothing to do without replayed samples."""
+    """Whether it needs replayed samples."""
     task_by_task: ClassVar[bool] = False
     """Whether it needs a method that trains on each task when it arrives."""
     off: ClassVar[Mapping[str, Any]] = {"weight": 0.0}
@@ -31,7 +32,7 @@ class Regularizer(nn.Module):
 
     @classmethod
     def facts(cls) -> dict[str, Any]:
-        """The attributes above, as `lider list regularizers` shows them."""
+        """The attributes above for `lider list regularizers`."""
         names = ("needs_memory", "task_by_task", "paper", "year")
         return {name: getattr(cls, name) for name in names}
 
@@ -40,8 +41,8 @@ class Regularizer(nn.Module):
         self.loaded()
 
     def loaded(self) -> None:
-        """Its state was loaded: what the host must know of it in every step is looked up here, as
-        asking the device each time would wait for it."""
+        """Its state was loaded: copy to the host what every step must know, as reading it from the
+        device each time would wait for it."""
 
     def attach(self, network: nn.Module, example: Tensor | None = None) -> None:
         """Meet the network, once: register hooks, make buffers for what the regulariser keeps.
@@ -59,18 +60,18 @@ class Regularizer(nn.Module):
         """A fit begins."""
 
     def hear(self, batch: Batch, step: Step) -> AbstractContextManager[Any]:
-        """The context in which these rows pass through the network."""
+        """The context in which these rows pass through the network: record what is needed there."""
         return nullcontext()
 
     def losses(self, step: Step) -> Terms:
-        """What this step adds to the method's terms; exactly {} at zero weight."""
+        """Terms to add to the method's in this step; exactly {} at zero weight."""
         return {}
 
     def end_task(self, step: Step) -> None:
         """A task has been trained."""
 
     def param_groups(self) -> list[dict[str, Any]]:
-        """What the optimizer should train beside the network."""
+        """Parameter groups for the optimizer, beside the network's."""
         return []
 
     def readings(self) -> dict[str, float]:
@@ -78,5 +79,5 @@ class Regularizer(nn.Module):
         return {}
 
     def resolved(self) -> dict[str, Any]:
-        """What it settled itself where the configuration left it open, for the record."""
+        """Choices it made where the configuration left them open, for result.json."""
         return {}

@@ -1,4 +1,4 @@
-"""What the curvature regularisers share: the rows they look at when a task has been trained."""
+"""Parts that the curvature regularisers share."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ BATCH = 64
 
 
 class TaskRows:
-    """Rows of the task just trained, not augmented, with the labels that the Fisher asks for.
+    """Rows of the task just trained, not augmented, with the labels that the Fisher needs.
 
-    samples: how many of them at most, drawn without replacement; None takes all.
-    fisher: "empirical" gives the true labels, "sampled" draws them from the network's own
-    prediction over the classes seen so far (the Fisher proper, by one draw per row).
-    name: of the generator that all this is drawn with.
+    name: of the generator for all draws. samples: rows at most, drawn without replacement; None
+    takes all. fisher: "empirical" gives the true labels, "sampled" draws one per row from the
+    network's own prediction over the classes seen so far (the true Fisher).
     """
 
     def __init__(self, name: str, samples: int | None, fisher: Fisher) -> None:
@@ -40,12 +39,12 @@ class TaskRows:
         self.name, self.samples, self.fisher = name, samples, fisher
 
     def count(self, step: Step) -> int:
-        """How many rows `batches` will give."""
+        """How many rows `batches` yields."""
         size = len(step.task.train)
         return size if self.samples is None else min(self.samples, size)
 
     def batches(self, step: Step) -> Iterator[tuple[Tensor, Tensor]]:
-        """x: (n, …), y: (n,), batch by batch. Call it with the network in eval mode."""
+        """Yield x: (n, …) and y: (n,) batch by batch; put the network into eval mode before."""
         data, generator = step.task.train, step.generator(self.name)
         index = torch.arange(len(data))
         if (count := self.count(step)) < len(data):
@@ -65,13 +64,13 @@ class TaskRows:
 
 
 def check_penalty(weight: float, gamma: float) -> None:
-    """The ranges of the two numbers that every curvature penalty has."""
+    """Check the two numbers that every curvature penalty has."""
     check_numbers(weight=weight, at_least=0)
     check_numbers(gamma=gamma, at_least=0, at_most=1)
 
 
 def warn_if_stiff(name: str, weight: float, curvature: float, recipe: Recipe) -> None:
-    """Say so if gradient steps would overshoot the penalty's own minimum ever further.
+    """Warn if gradient steps would overshoot the penalty's own minimum ever further.
 
     SGD with momentum μ is stable on a parabola of curvature below 2(1 + μ)/lr.
     """
@@ -87,11 +86,11 @@ def warn_if_stiff(name: str, weight: float, curvature: float, recipe: Recipe) ->
 
 
 def trainable(network: nn.Module) -> dict[str, Tensor]:
-    """What of the network is trained, by name."""
+    """The network's trained parameters, by name."""
     return {n: p for n, p in unwrap(network).named_parameters() if p.requires_grad}
 
 
 def flat(tensors: Iterable[Tensor]) -> Tensor:
-    """All of them as one long vector."""
+    """All tensors as one long vector."""
     vectors = [tensor.flatten() for tensor in tensors]
     return torch.cat(vectors) if vectors else torch.zeros(0)

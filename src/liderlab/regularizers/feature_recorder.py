@@ -1,4 +1,4 @@
-"""Getting hold of feature maps while somebody else runs the network."""
+"""Recording feature maps while other code runs the network."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Features = dict[str, Tensor]
 
 
 class Tap:
-    """A permanent forward hook, gated by its recorder.
+    """A permanent forward hook that records while its recorder is on.
 
-    It holds the recorder weakly and is inert when copied or pickled: a frozen copy of the network
-    must not talk to the regulariser of the original.
+    It holds the recorder weakly, and a copied or pickled hook has none: a frozen copy of the
+    network must not reach the regulariser of the original.
     """
 
     def __init__(self, recorder: FeatureRecorder | None, stage: str) -> None:
@@ -43,8 +43,8 @@ class Tap:
 class FeatureRecorder:
     """Records the maps of a chain of stages, pass by pass, while `recording()`.
 
-    Maps are cloned: whatever works in place behind a tap (`ReLU(inplace=True)` after a BatchNorm)
-    must not alter what was recorded. That is under 1% of a ResNet18's training step.
+    Maps are cloned, because a layer behind a tap may work in place (`ReLU(inplace=True)` after a
+    BatchNorm). That takes under 1% of a ResNet18's training step.
     """
 
     def __init__(self) -> None:
@@ -54,19 +54,19 @@ class FeatureRecorder:
         self._handles: list[RemovableHandle] = []
 
     def attach(self, network: nn.Module, chain: Sequence[str]) -> None:
-        """Listen to these stages instead of what was listened to before; INPUT may be first."""
+        """Record these stages, and no earlier ones any more; INPUT may be the first."""
         inner = unwrap(network)
         modules = {stage: tapped_module(inner, stage) for stage in chain if stage != INPUT}
         for handle in self._handles:
             handle.remove()
         self._chain = list(chain)
-        self._handles = [inner.register_forward_pre_hook(Tap(self, INPUT))]  # where a pass begins
+        self._handles = [inner.register_forward_pre_hook(Tap(self, INPUT))]  # a pass begins
         for stage, module in modules.items():
             self._handles.append(module.register_forward_hook(Tap(self, stage)))
 
     @contextmanager
     def recording(self) -> Iterator[list[Features]]:
-        """Yields the list that the passes are recorded into; at least one, and complete."""
+        """Yield the list that the passes are recorded into; refuse incomplete passes, or none."""
         if self.on:
             raise RuntimeError("Already watching: watch() does not nest.")
         self._passes, self.on = [], True
@@ -77,7 +77,7 @@ class FeatureRecorder:
             self._passes, self.on = [], False
 
     def begin(self, args: tuple[Any, ...]) -> None:
-        """The network is called."""
+        """A pass begins: the network is called."""
         self._passes.append({})
         if INPUT in self._chain:
             self.record(INPUT, args[0] if args else None)
@@ -96,7 +96,7 @@ class FeatureRecorder:
     def _check_passes(self) -> None:
         if not self._passes:
             raise RuntimeError(
-                "Nothing was heard while watching: run the network in there, attach before it is "
+                "No pass was recorded while watching: run the network inside, attach before it is "
                 "compiled, and attach anew to a copy."
             )
         for features in self._passes:

@@ -1,4 +1,4 @@
-"""The pass that a Jacobian needs: feature maps in one graph, no sample touching another."""
+"""A pass for the Jacobian estimate: feature maps in one graph, samples independent."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .stages import eval_mode, tapped_module, unwrap
 def stage_maps(network: nn.Module, chain: Sequence[str], x: Tensor) -> Features:
     """The maps of a chain of stages, in running order, for `jacobian_lipschitz`.
 
-    In eval mode: BatchNorm works with its running statistics, or each sample would have a part in
-    every other's output; dropout rests. Each map is on the way from the one before to the one
-    after, so that autograd can differentiate between them, and is safe from what works in place.
+    The pass runs in eval mode: BatchNorm uses its running statistics, so that samples do not
+    influence each other, and dropout is off. Each map is computed from the one before, so that
+    autograd can differentiate between them; in-place layers do not change it.
     """
     inner = unwrap(network)
     maps: Features = {}
@@ -45,7 +45,7 @@ def stage_maps(network: nn.Module, chain: Sequence[str], x: Tensor) -> Features:
     if INPUT in chain:
         maps[INPUT] = start
     try:
-        # Half precision would spoil the iteration; of attention's kernels only the plain one can be
+        # Half precision would spoil the iteration; only attention's plain kernel can be
         # differentiated twice.
         with (
             eval_mode(inner),
@@ -53,9 +53,9 @@ def stage_maps(network: nn.Module, chain: Sequence[str], x: Tensor) -> Features:
             torch.autocast(x.device.type, enabled=False),
             sdpa_kernel(SDPBackend.MATH),
         ):
-            # on copies of the statistics: passes to come move the originals, before going back
-            still = {name: buffer.clone() for name, buffer in inner.named_buffers()}
-            functional_call(inner, still, (start.clone(),))
+            # on copies of the statistics: later passes change the originals before backward()
+            frozen = {name: buffer.clone() for name, buffer in inner.named_buffers()}
+            functional_call(inner, frozen, (start.clone(),))
     finally:
         for handle in handles:
             handle.remove()

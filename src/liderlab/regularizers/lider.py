@@ -20,7 +20,7 @@ from . import spatial_maps
 from .base import Regularizer
 from .feature_recorder import INPUT, FeatureRecorder, Features
 from .jacobian_pass import stage_maps
-from .stages import evaluating, find_stages, unwrap
+from .stages import default_stages, evaluating, unwrap
 
 if TYPE_CHECKING:
     from ..distributed.team import Team
@@ -36,8 +36,8 @@ ESTIMATORS = {
     "jacobian": jacobian_lipschitz,
 }
 CALIBRATION = 256
-"""Samples, in the lab: the targets start within 2 % of their value, in seconds. The batch form's λ
-falls with the rows of a batch, so that there they start a few percent below those of training."""
+"""Samples to calibrate on in the lab: they take seconds, and the targets start within 2 % of their
+value. The batch form's λ falls with the batch size, so there they start a few percent too low."""
 CHOICES = {
     "estimator": tuple(ESTIMATORS),
     "reading": ("singular", "eigenvalue"),
@@ -55,31 +55,31 @@ class LiDER(Regularizer):
         L_0Lip  = 1/K Σ_k |λ_k|                          (Eq. 8)
         L_LiDER = α · L_cLip + β · L_0Lip                (Eq. 9)
 
-    λ_k is estimated between the feature maps of stage k−1 and stage k of the samples that pass
+    λ_k is estimated between the feature maps of stage k−1 and stage k, for the samples that pass
     through the network inside `watch()`: in rehearsal, the replayed ones. The network's input is
     stage 0. The targets c_k are parameters (`targets`, used as relu(c_k)); they start at the mean
-    λ_k over what `calibrate()` is given, or else over the first pass watched.
+    λ_k of the samples given to `calibrate()`, or else of the first pass watched.
 
     Args:
         model: any network, also wrapped by DDP, Fabric or `torch.compile`. It is not registered as
             a submodule: `parameters()` yields the targets only.
         stages: module names in running order. The tensor tapped is the module's **output**; for
             this package's own backbones it is the stage's output **before its last ReLU**, as the
-            authors did. None takes the backbone's own list, or looks for stages among the
-            network's children (the last one of each run of equally shaped maps), and says which.
+            authors did. None takes the backbone's own list, or finds stages among the network's
+            children (the last one of each run of equally shaped maps), and logs them.
         alpha, beta: weights of the c-term and the 0-term; `weights="swapped"` exchanges the roles.
         estimator: "spatial" (per sample over positions or tokens, the released form), "batch" (Eq.
-            6), or "jacobian" (the local constant of each sample, at the price of a pass of its own
-            in eval mode; its λ knows the scale of the weights, so choose other alpha and beta).
+            6), or "jacobian" (the local constant of each sample, from an extra pass in eval mode;
+            its λ grows with the weights, so choose other alpha and beta).
         reading: "singular" (σ) or "eigenvalue" (σ², as Eq. 6 prints it).
         iterations, tol: power-iteration steps at most, and the relative change that ends them
-            early (0: never looks, so never synchronises a device). None decomposes exactly.
+            early (0: never checked, so that no device is waited for). None decomposes exactly.
         learn_targets: False keeps the c_k at their start values (the paper's ablation).
         from_input: False leaves the network's input out of the chain.
-        on, rows, draw: which rows the lab lets LiDER hear; in your own loop `watch()` says it.
+        on, rows, draw: which rows LiDER watches in the lab; in your own loop `watch()` decides.
             on="replay" | "stream"; rows="all" | "past" (of past tasks only); draw="reuse": the
-            passes that the method does anyway, or "fresh": one extra draw and pass for each of the
-            two terms, as released.
+            method's own passes, or "fresh": one extra draw and pass for each of the two terms, as
+            released.
 
     >>> model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2))
     >>> lider = LiDER(model, stages=["0", "2"], alpha=0.1, beta=0.3)
@@ -125,13 +125,13 @@ class LiDER(Regularizer):
         check_numbers(iterations=iterations, at_least=1, whole=True)
         if draw == "fresh" and (on, rows) != ("replay", "all"):
             raise UserError(
-                "draw='fresh' draws from the memory and hears all that it draws: it goes with "
+                "draw='fresh' draws from the memory and watches all drawn rows: it goes with "
                 f"on='replay' and rows='all', but got on={on!r} and rows={rows!r}."
             )
         if (on, rows) == ("stream", "past"):
             raise UserError(
                 "rows='past' chooses among replayed rows, as the stream has the current task's "
-                "only: it goes with on='replay', but got on='stream'."
+                "alone: it goes with on='replay', but got on='stream'."
             )
         if isinstance(stages, str):
             raise ValueError(f"Expected a list of stages, [{stages!r}], but got {stages!r}.")
@@ -145,13 +145,13 @@ class LiDER(Regularizer):
         self._checked = False
         self._holder: tuple[nn.Module, ...] = ()
         self._recorder = FeatureRecorder()
-        self._idle, self._warned = True, False  # whether nothing was watched since the last penalty
+        self._idle, self._warned = True, False  # idle: no watch() since the last penalty
         self._watched: list[Tensor] = []  # λ per pass: (n, K), or (1, K) for the batch form
-        self._team: Team | None = None  # while it listens to one of several ranks
+        self._team: Team | None = None  # set if several ranks share the run
         self._last_terms: Terms = {}
         self.register_buffer("calibrated", torch.tensor(False))
         self._is_calibrated = False
-        self.register_buffer("constants", torch.zeros(0))  # state: a resumed log goes on as it was
+        self.register_buffer("constants", torch.zeros(0))  # a buffer, for the log of a resumed run
         self.register_parameter("targets", None)
         if model is not None:
             self.attach(model)
@@ -159,32 +159,40 @@ class LiDER(Regularizer):
     # Meeting the network
 
     def attach(self, network: nn.Module, example: Tensor | None = None) -> None:
-        """Hook into a network. From an `example` input LiDER finds its stages and checks them."""
+        """Hook into a network; with an `example` input, find its stages and check them."""
         self._holder = (network,)  # in a tuple, so that nn.Module does not register a submodule
         self._checked = False
         named = self.stages is not None
-        if not named:
-            self.stages = _default_stages(unwrap(network), example)
-        if self.stages is None:
-            return  # found at calibration, from its first batch
+        if not named and not self._find_stages(unwrap(network), example):
+            return  # without an example, calibration finds them in its first batch
         if len(set(self.chain)) < max(2, len(self.chain)):
             raise ValueError(
                 f"Expected different stages (beside {INPUT!r}, the network's input, which "
                 f"from_input=True adds) that make two maps or more, but got {self.stages}."
             )
-        self._recorder.attach(network, self._heard)
+        self._recorder.attach(network, self._recorded)
         if example is not None:
-            self._check_maps(self._look(example), named)
+            self._check_maps(self._maps(example), named)
         if self.targets is None:
             device = next(network.parameters(), torch.zeros(())).device
             start = torch.zeros(len(self.chain) - 1, device=device)
             self.targets = nn.Parameter(start, requires_grad=self.learn_targets)
-            self.constants = torch.full_like(start, torch.nan)  # until something was watched
+            self.constants = torch.full_like(start, torch.nan)  # until the first pass is watched
+
+    def _find_stages(self, network: nn.Module, example: Tensor | None) -> bool:
+        stages = default_stages(network, example)
+        if example is not None and not stages:
+            raise ValueError("Found no feature maps (n, C, H, W) in this network: name its stages.")
+        if stages and not hasattr(network, "taps"):
+            words = ", ".join(stages)
+            log.warning("LiDER watches the stages %s; pass stages=[…] to choose.", words)
+        self.stages = stages or None
+        return bool(stages)
 
     @property
     def _network(self) -> nn.Module:
         if not self._holder:
-            raise RuntimeError("LiDER knows no network yet: LiDER(model), or attach(model).")
+            raise RuntimeError("LiDER has no network yet: LiDER(model), or attach(model).")
         return self._holder[0]
 
     @property
@@ -194,11 +202,11 @@ class LiDER(Regularizer):
         return [INPUT, *stages] if self.from_input else list(stages)
 
     @property
-    def _heard(self) -> list[str]:
-        """What has to be recorded: the Jacobian only needs the samples, for a pass of its own."""
+    def _recorded(self) -> list[str]:
+        """The maps to record; the Jacobian needs the input alone, for a pass of its own."""
         return [INPUT] if self.estimator == "jacobian" else self.chain
 
-    def _look(self, x: Tensor) -> Features:
+    def _maps(self, x: Tensor) -> Features:
         """The maps of one pass in eval mode; without gradient, unless the estimate needs one."""
         if self.estimator == "jacobian":
             return stage_maps(self._network, self.chain, x)
@@ -211,22 +219,22 @@ class LiDER(Regularizer):
             raise ValueError(f"Expected stages in running order, {ran}, but got {self.chain}.")
         if self.estimator == "spatial":  # the others take maps of any shape
             shapes = {name: feature.shape[1:] for name, feature in features.items()}
-            if not named:  # nobody asked for them: leave out what cannot be regularised
+            if not named:  # found, not asked for: leave out maps that cannot be regularised
                 chain = spatial_maps.usable(self.chain, shapes)
                 self._left_out = [stage for stage in self.chain if stage not in chain]
                 self.from_input = chain[0] == INPUT
                 self.stages = [stage for stage in chain if stage != INPUT]
-                self._recorder.attach(self._network, self._heard)
+                self._recorder.attach(self._network, self._recorded)
                 log.info("LiDER watches %s", " → ".join(self.chain))
             spatial_maps.check(self.chain, shapes)
         self._checked = True
 
     @torch.no_grad()
     def calibrate(self, batches: Iterable[Any], *, max_samples: int = 1024) -> None:
-        """Start the targets c_k at the mean λ_k of the network as it is, in eval mode.
+        """Start the targets c_k at the mean λ_k of these samples, in eval mode.
 
         batches: inputs, or tuples that begin with them (a DataLoader of the first task); at most
-        `max_samples` of them are used, so that a run starts quickly.
+        `max_samples` samples are used, so that a run starts quickly.
         """
         total, count = torch.zeros(()), 0
         device = next(self._network.parameters(), torch.zeros(())).device
@@ -237,7 +245,7 @@ class LiDER(Regularizer):
                 continue
             if self.targets is None:
                 self.attach(self._network, x)
-            # Where samples stand alone: in parts, whose maps stay in the processor's cache.
+            # If samples are independent: in parts, whose maps stay in the processor's cache.
             parts = [x] if self.estimator == "batch" else x.split(64)
             constants = torch.cat([self._constants_of(part) for part in parts])
             total = total.to(device) + constants.mean(0) * len(x)
@@ -250,8 +258,8 @@ class LiDER(Regularizer):
         self._set_targets(total / count)
 
     def _constants_of(self, x: Tensor) -> Tensor:
-        """λ (n, K) of a batch that nobody watches, by a pass of its own."""
-        features = self._look(x)
+        """λ (n, K) of a batch, from a pass of its own."""
+        features = self._maps(x)
         if not self._checked:
             self._check_maps(features, named=True)
         return self._estimate(features)
@@ -263,7 +271,7 @@ class LiDER(Regularizer):
         self._is_calibrated = True
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any, **kw: Any) -> None:
-        if self.targets is None and f"{prefix}targets" in state_dict:  # nowhere to place them
+        if self.targets is None and f"{prefix}targets" in state_dict:
             raise UserError(
                 "Expected to know the stages before a state is loaded: name them "
                 "(LiDER(model, stages=[...])), or attach(model, example) first."
@@ -282,7 +290,7 @@ class LiDER(Regularizer):
 
     @contextmanager
     def watch(self, rows: Tensor | None = None) -> Iterator[None]:
-        """What runs through the network in here is what LiDER sees.
+        """Watch the samples that pass through the network inside this context.
 
         rows: (n,) mask or indices of the samples that count; all by default. Several passes before
         one `penalty()` are averaged.
@@ -295,11 +303,11 @@ class LiDER(Regularizer):
             for features in passes:
                 self._take(features, rows)
         except BaseException:
-            self._watched = []  # this step is lost: nothing of it may count in the next
+            self._watched = []  # the step is lost: it must not count in the next one
             raise
 
     def _take(self, features: Features, rows: Tensor | None) -> None:
-        """Estimate from the rows of one pass; nothing if they are too few."""
+        """Keep λ of these rows of one pass, unless they are too few for an estimate."""
         local = self.estimator == "jacobian"
         if not self._checked and not local:
             self._check_maps(features, named=True)
@@ -307,11 +315,11 @@ class LiDER(Regularizer):
             features = {name: feature[rows] for name, feature in features.items()}
         if self._team and self.estimator == "batch":
             features = _joined(features, self._team)
-        if len(features[self._heard[0]]) < self._least:
-            if self._team and self.estimator != "batch":  # others may have rows in this pass
-                heard = features[self._heard[0]]
-                dtype = torch.promote_types(heard.dtype, torch.float32)
-                self._watched.append(heard.new_zeros(0, len(self.chain) - 1, dtype=dtype))
+        first = features[self._recorded[0]]
+        if len(first) < self._least:
+            if self._team and self.estimator != "batch":  # other ranks may have rows in this pass
+                dtype = torch.promote_types(first.dtype, torch.float32)
+                self._watched.append(first.new_zeros(0, len(self.chain) - 1, dtype=dtype))
             return
         constants = self._constants_of(features[INPUT]) if local else self._estimate(features)
         self.constants = constants.detach().mean(0)
@@ -321,7 +329,7 @@ class LiDER(Regularizer):
 
     def _estimate(self, features: Features) -> Tensor:
         """λ of every stage: (n, K), one row per sample; (1, K) for the batch form."""
-        on_host = features[self.chain[0]].device.type == "cpu"  # elsewhere each look would wait
+        on_host = features[self.chain[0]].device.type == "cpu"  # elsewhere a check of tol waits
         constants = [
             ESTIMATORS[self.estimator](
                 features[before],
@@ -342,24 +350,24 @@ class LiDER(Regularizer):
     def _require_stages(self) -> None:
         if self.targets is None:
             raise RuntimeError(
-                "LiDER knows no stages yet: name them, or let calibrate() find them first."
+                "LiDER has no stages yet: name them, or let calibrate() find them first."
             )
 
-    # What it adds to the loss
+    # Loss terms
 
     def terms(self) -> Terms:
-        """The two weighted terms by name, of what was watched since the last `penalty()`.
+        """The two weighted terms by name, of the passes watched since the last `penalty()`.
 
-        If nothing was, those of the last penalty (without gradient), for logging.
+        If there were none: those of the last penalty (without gradient), for logging.
         """
         if not self._watched:
             return {name: term.clone() for name, term in self._last_terms.items()}
         return {name: term.mean() for name, term in self._weighted_terms().items()}
 
     def penalty(self) -> Tensor:
-        """α · L_cLip + β · L_0Lip of what was watched since the last call.
+        """α · L_cLip + β · L_0Lip of the passes watched since the last call.
 
-        Exactly 0 if nothing was: with a warning, once, if there was no `watch()` at all.
+        Exactly 0 if there were none; without any `watch()` it also warns, once.
         """
         if self._idle and self.active and not self._warned:
             self._warned = True
@@ -387,8 +395,8 @@ class LiDER(Regularizer):
         return {name: torch.cat(values) for name, values in terms.items()}
 
     def _shares(self) -> list[float] | Tensor:
-        """What a row of each pass counts, so that the mean over all rows is the mean of the passes'
-        means; λ for the log is the last pass's. Over all ranks, if there are several."""
+        """Weights per row, one for each pass, so that every pass counts equally, on all ranks
+        together. There it also sets λ for the log, that of the last pass."""
         if self._team is None:
             counts = [len(constants) for constants in self._watched]
             return [sum(counts) / (len(counts) * n) for n in counts]
@@ -409,7 +417,7 @@ class LiDER(Regularizer):
         return self.alpha > 0 or self.beta > 0
 
     def start(self, step: Step) -> None:
-        """Calibrate on the first data there is, and anew where a fit restarts the network."""
+        """Calibrate on the first fit's data, and anew if a fit restarts the network."""
         if self.active and (step.fit.restart or not self.calibrated):
             self.calibrate(
                 step.plain_batches(step.fit.data, step.generator("lider"), limit=CALIBRATION)
@@ -420,8 +428,8 @@ class LiDER(Regularizer):
             return nullcontext()
         self._team = step.team if step.team.size > 1 else None
         if self.rows == "all" and batch.origin != "both":
-            heard = "stream" if self.on == "stream" else "memory"
-            return self._watch_all(batch) if batch.origin == heard and batch else nullcontext()
+            wanted = "stream" if self.on == "stream" else "memory"
+            return self._watch_all(batch) if batch.origin == wanted and batch else nullcontext()
         rows = ~batch.replayed if self.on == "stream" else batch.replayed
         if self.rows == "past":
             rows = rows & (batch.task < step.task.index)
@@ -430,7 +438,7 @@ class LiDER(Regularizer):
         return self.watch(None if len(rows) and rows.all() else rows.nonzero()[:, 0])
 
     def _watch_all(self, batch: Batch) -> AbstractContextManager[None]:
-        """A rank without rows lets blank ones pass: none of them counts."""
+        """Watch every row; of a rank without rows, not the blank ones that it lets pass."""
         return self.watch(None if len(batch) else batch.slot)
 
     def losses(self, step: Step) -> Terms:
@@ -443,7 +451,7 @@ class LiDER(Regularizer):
         return {f"lider/{name}": term for name, term in terms.items()}
 
     def _fresh_losses(self, step: Step) -> Terms:
-        """As released: each term looks at its own draw from memory, in its own pass."""
+        """As released: each term has its own draw from the memory, and its own pass."""
         terms: Terms = {}
         self._team = step.team if step.team.size > 1 else None
         for name in (name for name in TERMS if self._weight(name) > 0):
@@ -456,7 +464,7 @@ class LiDER(Regularizer):
         return {f"lider/{name}": term for name, term in terms.items()}
 
     def readings(self) -> dict[str, float]:
-        """λ_k and c_k of every stage, for the log; nothing before they are known."""
+        """λ_k and c_k of every stage, for the log; {} before they are known."""
         if self.targets is None or not self.active:
             return {}
         numbers = {"λ": self.constants.tolist(), "c": self.targets.tolist()}
@@ -487,16 +495,3 @@ def _joined(features: Features, team: Team) -> Features:
         name: part.reshape(len(part), *shape)
         for (name, shape), part in zip(shapes.items(), parts, strict=True)
     }
-
-
-def _default_stages(network: nn.Module, example: Tensor | None) -> list[str] | None:
-    """The backbone's own list, or what a look at an example finds; None without an example."""
-    if (taps := getattr(network, "taps", None)) is not None:
-        return list(taps)
-    if example is None:
-        return None
-    stages = find_stages(network, example)
-    if not stages:
-        raise ValueError("Found no feature maps (n, C, H, W) in this network: name its stages.")
-    log.warning("LiDER watches the stages %s; pass stages=[…] to choose.", ", ".join(stages))
-    return stages

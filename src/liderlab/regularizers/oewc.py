@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class OEWC(Regularizer):
-    r"""Holds each weight near its value after the last task, the more so the more it mattered.
+    r"""Holds each weight near its value after the last task, by how much it mattered.
 
         L   = λ/2 Σ_j F̃_j (θ_j − θ*_j)²
         F̃_t = γ F̃_{t−1} + F_t,    F_t = 1/n Σ_i (∂log p(y_i|x_i)/∂θ)²  at θ*_t
@@ -31,7 +31,7 @@ class OEWC(Regularizer):
         weight: λ. As losses are means over rows, λ = 1 counts a past task like the current one.
         gamma: γ, how much of the past survives each task.
         samples: rows per task that F_t is taken on, at most; None takes all.
-        fisher: "sampled" (labels drawn from p: the Fisher proper) or "empirical" (true labels).
+        fisher: "sampled" (labels drawn from p: the true Fisher) or "empirical" (true labels).
     """
 
     task_by_task = True

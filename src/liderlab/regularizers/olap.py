@@ -35,18 +35,13 @@ class OLAP(Regularizer):
 
     Δ_l: how far the weight matrix of layer l (its bias the last column) has moved since the last
     task. a: the layer's inputs, g: the gradients of log p(y|x) by its outputs; for convolutions
-    over patches and positions (`layer_factors`). δ and F: the same for everything else that trains
-    (BatchNorm's scales and shifts), with the diagonal of the Fisher matrix. Data and p as in oEWC.
+    over patches and positions (`layer_factors`). δ and F: the same for all other trained parameters
+    (BatchNorm's scales and shifts), with the diagonal of the Fisher matrix. Data, p and the
+    arguments are those of oEWC.
 
     Each factor is a decayed sum over the tasks, and their product is divided by the mass
     m = Σ γ^age: that is K-FAC on the union of all tasks. It equals the decayed sum of the tasks'
-    own Kronecker products wherever they share A_l, or share G_l.
-
-    Args:
-        weight: λ. As losses are means over rows, λ = 1 counts a past task like the current one.
-        gamma: γ, how much of the past survives each task.
-        samples: rows per task that curvature is taken on, at most; None takes all.
-        fisher: "sampled" (labels drawn from p: the Fisher proper) or "empirical" (true labels).
+    own Kronecker products if they share A_l, or share G_l.
     """
 
     task_by_task = True
@@ -148,12 +143,12 @@ class Block(nn.Module):
         return largest_eigenvalue(self.inputs) * largest_eigenvalue(self.outputs)
 
     def quadratic(self, weights: Tensor) -> Tensor:
-        """tr(Δᵀ G̃ Δ Ã) for the way Δ that the weights have gone."""
+        """tr(Δᵀ G̃ Δ Ã) for Δ, the weights' distance from their mode."""
         return kronecker_quadratic(weights - self.mode, *self.factors)
 
 
 def _parts(network: nn.Module) -> tuple[dict[str, nn.Module], dict[str, Tensor]]:
-    """The layers with Kronecker factors, and the parameters that are left over."""
+    """The layers with Kronecker factors, and all other trained parameters."""
     layers = kronecker_layers(unwrap(network))
     covered = {id(p) for layer in layers.values() for p in layer.parameters(recurse=False)}
     others = {name: p for name, p in trainable(network).items() if id(p) not in covered}

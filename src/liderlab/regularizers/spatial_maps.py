@@ -1,4 +1,4 @@
-"""Which feature maps the spatial estimate makes sense for."""
+"""Checks of the feature maps between which the spatial estimate is taken."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .feature_recorder import INPUT
 log = logging.getLogger("liderlab")
 
 Shapes = Mapping[str, torch.Size]
-"""(C, H, W) by stage, or (N, D) where it gives N tokens."""
+"""(C, H, W) by stage, or (N, D) if it gives N tokens."""
 
 
-def count(shape: torch.Size) -> int:
+def positions(shape: torch.Size) -> int:
     """How many positions (or tokens) a map has."""
     return shape[0] if len(shape) == 2 else shape[1:].numel()
 
@@ -26,12 +26,13 @@ def channels(shape: torch.Size) -> int:
 
 
 def usable(chain: Sequence[str], shapes: Shapes) -> list[str]:
-    """A chain without what gives λ no gradient: maps of one position, an input of one channel."""
+    """The chain without maps through which λ has no gradient: those of one position, and an input
+    of one channel."""
     _check_dimensions(shapes)
     kept = [
         name
         for name in chain
-        if count(shapes[name]) > 1 and not (name == INPUT and channels(shapes[name]) == 1)
+        if positions(shapes[name]) > 1 and not (name == INPUT and channels(shapes[name]) == 1)
     ]
     if len(kept) < 2:
         raise ValueError("Found fewer than two maps with more than one position: name stages.")
@@ -39,16 +40,15 @@ def usable(chain: Sequence[str], shapes: Shapes) -> list[str]:
 
 
 def check(chain: Sequence[str], shapes: Shapes) -> None:
-    """Refuse a chain whose λ would be constant for every batch; warn where one has no gradient."""
+    """Refuse a chain whose λ is constant; warn if a λ has no gradient."""
     _check_dimensions(shapes)
-    positions = {name: count(shape) for name, shape in shapes.items()}
     for before, after in pairwise(chain):
-        if positions[before] == positions[after] == 1:
+        if positions(shapes[before]) == positions(shapes[after]) == 1:
             raise ValueError(
                 f"The maps of {before!r} and {after!r} have one position each, so λ between "
                 'them is constantly one: choose earlier stages, or estimator="batch".'
             )
-        if positions[after] == 1:
+        if positions(shapes[after]) == 1:
             log.warning("LiDER: no gradient reaches %s through its own λ: it is 1x1.", after)
         if channels(shapes[before]) == 1:
             log.warning(

@@ -12,22 +12,22 @@ from torch import Tensor, nn
 from ..errors import check_numbers, unknown
 from ..types import Recipe, Task
 from .base import Regularizer
-from .stages import find_stages, tapped_module, unwrap
+from .stages import default_stages, tapped_module, unwrap
 
 
 class SSGD(Regularizer):
-    r"""Biases training towards wide minima. No loss term: only how the tasks are trained.
+    r"""Biases training towards wide minima. It adds no loss term, it changes the training:
 
         lr_t = lr · decay^t  for task t = 0, 1, …;   dropout;   small batches
 
-    With decay 1, dropout 0 and batch_size None it changes nothing at all.
+    With decay 1, dropout 0 and batch_size None it changes nothing.
 
     Args:
         decay: of the learning rate, from task to task.
         dropout: probability with which a number is dropped in training.
-        where: what is dropped: "features", what the last linear layer sees, or "stages", the map of
-            every stage (for this package's backbones: in front of its last activation, which for
-            ReLU is the same as behind it).
+        where: "features" drops from the input of the last linear layer, "stages" from the map of
+            every stage (in this package's backbones before the last activation, which for ReLU
+            makes no difference).
         batch_size: of the stream; None leaves the recipe's. Replay draws keep their own size.
     """
 
@@ -48,8 +48,7 @@ class SSGD(Regularizer):
         check_numbers(dropout=dropout, at_least=0, below=1)
         if where not in (allowed := ("features", "stages")):
             raise unknown("where", str(where), allowed)
-        # BatchNorm cannot normalise one row
-        check_numbers(batch_size=batch_size, at_least=2, at_most=10**9, whole=True)
+        check_numbers(batch_size=batch_size, at_least=2, whole=True)  # BatchNorm needs two rows
         self.decay, self.dropout = decay, dropout
         self.where, self.batch_size = where, batch_size
         self._handles: list[Any] = []
@@ -64,10 +63,12 @@ class SSGD(Regularizer):
         inner, drop = unwrap(network), Drop(self.dropout)
         if self.where == "features":
             self._handles = [_last_linear(inner).register_forward_pre_hook(drop)]
-        else:  # in front of other hooks: they see what flows on, whoever was attached first
+        elif not (stages := default_stages(inner, example)):
+            raise ValueError('Found no stages in this network: choose where="features".')
+        else:  # before other hooks, so that they see the dropped map, in any order of attaching
             self._handles = [
                 tapped_module(inner, stage).register_forward_hook(drop, prepend=True)
-                for stage in _stages(inner, example)
+                for stage in stages
             ]
 
     def adapt(self, recipe: Recipe, task: Task) -> Recipe:
@@ -82,9 +83,9 @@ class SSGD(Regularizer):
 
 
 class Drop:
-    """A hook that drops a module's output (before it runs: its input) while it trains.
+    """A hook that drops from a module's output (as a pre-hook: from its input) in train mode.
 
-    Inert when copied or pickled: a copy of the network has no part in the regime.
+    A copied or pickled hook does nothing: a copy of the network trains without dropout.
     """
 
     def __init__(self, probability: float) -> None:
@@ -108,13 +109,3 @@ def _last_linear(network: nn.Module) -> nn.Module:
     if not layers:
         raise ValueError('Found no linear layer to drop the features of: choose where="stages".')
     return layers[-1]
-
-
-def _stages(network: nn.Module, example: Tensor | None) -> list[str]:
-    """The backbone's own list, or what a look at an example finds."""
-    if (taps := getattr(network, "taps", None)) is not None:
-        return list(taps)
-    stages = [] if example is None else find_stages(network, example)
-    if not stages:
-        raise ValueError('Found no stages in this network: choose where="features".')
-    return stages

@@ -1,4 +1,4 @@
-"""Which tensors of a network a regulariser looks at."""
+"""Stages of a network: the modules whose feature maps a regulariser reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def unwrap(model: nn.Module) -> nn.Module:
     """The network below compile (`_orig_mod`), Fabric (`_forward_module`) and DDP (`module`)."""
     for name in ("_orig_mod", "_forward_module", "module"):
         inner = getattr(model, name, None)
-        # A network of many children may well call one of them `module`; a wrapper has no others.
+        # A network may have a child called `module` among others; a wrapper has just that one.
         if isinstance(inner, nn.Module) and (name != "module" or [*model.children()] == [inner]):
             return unwrap(inner)
     return model
@@ -25,8 +25,8 @@ def unwrap(model: nn.Module) -> nn.Module:
 def tapped_module(network: nn.Module, stage: str) -> nn.Module:
     """The module whose output is the stage's feature map.
 
-    Our own backbones say in `taps` where a stage's output stands before its last ReLU; any other
-    network's stage is the module of that name, and its output is taken as it is.
+    This package's backbones name in `taps` the module before a stage's last ReLU; for any other
+    network it is the module of the stage's name.
     """
     taps: dict[str, str] = getattr(network, "taps", {})
     try:
@@ -35,13 +35,13 @@ def tapped_module(network: nn.Module, stage: str) -> nn.Module:
         known = [*taps, *(name for name, _ in network.named_children())]
         raise ValueError(
             f"Expected stages to name modules of the network, but got {stage!r}; "
-            f"it has {', '.join(known)}, and what lies below them."
+            f"it has {', '.join(known)}, and the modules below them."
         ) from None
 
 
 @contextmanager
 def eval_mode(network: nn.Module) -> Iterator[None]:
-    """Eval mode; every module's own mode comes back afterwards."""
+    """Eval mode; afterwards every module's own mode again."""
     modes = [(module, module.training) for module in network.modules()]
     network.eval()
     try:
@@ -58,14 +58,20 @@ def evaluating(network: nn.Module) -> Iterator[None]:
         yield
 
 
-def find_stages(network: nn.Module, example: Tensor) -> list[str]:
-    """The stages among a network's children, by one look at an example (n, C, H, W).
+def default_stages(network: nn.Module, example: Tensor | None) -> list[str]:
+    """The backbone's own list, or the stages found with an example; [] without either."""
+    if (taps := getattr(network, "taps", None)) is not None:
+        return list(taps)
+    return [] if example is None else find_stages(network, example)
 
-    Children in a row with equally shaped maps are one stage, named by the last of them. Where a
-    single child makes all the maps (say, one big `features`), it is looked into. Outputs without
-    positions (pooled features, logits) and modules that run several times (a shared activation)
-    are left out.
-    A transformer's blocks follow, one stage each.
+
+def find_stages(network: nn.Module, example: Tensor) -> list[str]:
+    """The stages among a network's children, found in one pass of an example (n, C, H, W).
+
+    Successive children with equally shaped maps are one stage, named by the last of them. If a
+    single child makes all the maps (say, one big `features`), its children are taken instead.
+    Outputs without positions (pooled features, logits) and modules that run several times (a shared
+    activation) are left out. A transformer's blocks follow, one stage each.
     """
     maps = _find_maps(network, example)
     return maps + [name for name in _find_blocks(network, example) if name not in maps]
@@ -74,7 +80,7 @@ def find_stages(network: nn.Module, example: Tensor) -> list[str]:
 def _find_maps(network: nn.Module, example: Tensor) -> list[str]:
     parent, found = "", list[str]()
     while True:
-        shapes = _map_shapes(network, parent, example)
+        shapes = _output_shapes(network, _children(network, parent), example, dimensions=4)
         names = [name for name, shape in shapes.items() if shape[1:].numel() > 1]
         ends = [a for a, b in pairwise(names) if shapes[a] != shapes[b]] + names[-1:]
         found = ends or found
@@ -87,7 +93,7 @@ def _find_maps(network: nn.Module, example: Tensor) -> list[str]:
 
 
 def _find_blocks(network: nn.Module, example: Tensor) -> list[str]:
-    """The longest row of like modules, side by side, that give tokens (n, N, D) of one shape."""
+    """The longest row of siblings of one type that give tokens (n, N, D) of one shape."""
     names = [name for name, module in network.named_modules() if [*module.children()]]
     groups: dict[tuple[str, type, torch.Size], list[str]] = {}
     for name, shape in _output_shapes(network, names, example, dimensions=3).items():
@@ -102,15 +108,13 @@ def _children(network: nn.Module, parent: str) -> list[str]:
     return [prefix + name for name, _ in network.get_submodule(parent).named_children()]
 
 
-def _map_shapes(network: nn.Module, parent: str, example: Tensor) -> dict[str, torch.Size]:
-    """Shapes (C, H, W) of the feature maps of parent's children, by name, in running order."""
-    return _output_shapes(network, _children(network, parent), example, dimensions=4)
-
-
 def _output_shapes(
     network: nn.Module, names: Iterable[str], example: Tensor, dimensions: int
 ) -> dict[str, torch.Size]:
-    """Of the modules that run once and give tensors of so many dimensions, in running order."""
+    """Shapes, without the batch, of the outputs with so many dimensions, in running order.
+
+    Modules that run more than once are left out.
+    """
     seen: list[tuple[str, torch.Size]] = []
 
     def note(name: str) -> Any:

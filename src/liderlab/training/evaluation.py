@@ -1,4 +1,4 @@
-"""How good a network is at every task."""
+"""Accuracy of a network on every task."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..regularizers.stages import evaluating
 from ..types import Source, State, Stream, Task
 
 BATCH = 256
-MOST_OF_MEMORY = 5_000  # rows are enough to tell how well it is known
+MOST_OF_MEMORY = 5_000  # rows of the memory to evaluate on, at most
 
 
 class Evaluation:
-    """The accuracy matrices of a run, filled row by row as it goes along.
+    """The accuracy matrices of a run, filled row by row after each task.
 
-    class-incremental: argmax over the classes seen so far, so unseen tasks have no entry.
-    task-incremental: argmax over the task's own classes; measured one task ahead, for FWT.
+    class_incremental: argmax over the classes seen so far, so unseen tasks have no entry.
+    task_incremental: argmax over the task's own classes; measured one task ahead, for FWT.
     on_memory: class-incremental, on the samples in memory against their stored labels. Far above
-    the test accuracy, it says that the network knows its memory by heart.
+    the test accuracy, it shows overfitting to the memory.
     """
 
     def __init__(self, tasks: int) -> None:
@@ -40,7 +40,7 @@ class Evaluation:
         tasks: Sequence[Task] | None = None,
         team: Team | None = None,
     ) -> None:
-        """How good the untrained network is at these tasks, or at all."""
+        """Measure the untrained network on these tasks, by default all."""
         for task in stream.tasks if tasks is None else tasks:
             scores, y = score(network, stream, task, team)
             self.untrained[task.index] = accuracy(scores, y, task.classes)
@@ -48,6 +48,7 @@ class Evaluation:
     def after_task(
         self, classifier: nn.Module, stream: Stream, now: Task, team: Team | None = None
     ) -> None:
+        """Fill row `now` of both settings, and the confusion matrix."""
         classes, seen = len(stream.names), range(now.classes.stop)
         self.confusion = torch.zeros(classes, classes, dtype=torch.int64)
         for task in stream.tasks[: now.index + 2]:
@@ -67,7 +68,7 @@ class Evaluation:
         now: Task,
         team: Team | None = None,
     ) -> None:
-        """Row `now` of `on_memory`: accuracy on the samples of each task; NaN where it has none."""
+        """Fill row `now` of `on_memory`: NaN for tasks without samples there."""
         index = torch.arange(0, len(memory), -(-len(memory) // MOST_OF_MEMORY) or 1)
         if not len(index):
             return
@@ -79,7 +80,7 @@ class Evaluation:
             self.on_memory[now.index, task.index] = accuracy(scores[rows], y[rows], seen)
 
     def summary(self) -> dict[str, dict[str, object]]:
-        """All metrics of both settings, null where they are not defined."""
+        """All metrics of both settings; None where one is not defined."""
         return {
             "class_incremental": {
                 **_metrics(self.class_incremental),
@@ -111,8 +112,8 @@ def score(
 def score_rows(
     classifier: nn.Module, stream: Stream, data: Source, index: Tensor, team: Team | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Scores (n, classes) of these rows of any images, and their labels (n,): float32, batch by
-    batch. The device is waited for once, at the end. team: ranks who do a part each."""
+    """Scores (n, classes) of these rows, float32, and their labels (n,). The device is waited for
+    once, at the end. team: ranks that score a part each."""
     if team and team.size > 1 and (total := len(index)) >= 2 * team.size:
         part = index[team.share(total)]
         scores, y = _score_own(classifier, stream, data, part)

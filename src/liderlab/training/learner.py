@@ -1,4 +1,4 @@
-"""The only place that calls backward() and step()."""
+"""The optimizer's step: the only place that calls backward() and step()."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ log = logging.getLogger("liderlab")
 
 
 class NotFinite(ArithmeticError):
-    """A loss or gradient turned NaN or infinite; the network is as it was before that step."""
+    """A loss or gradient is NaN or infinite; the network is as it was before that step."""
 
 
 class Learner:
     """Sums the terms, back-propagates, steps. The optimizer is made anew for every fit.
 
-    scale: the loss, for gradients in float16. look_every: how many steps may pass before one that
-    was not finite is noticed: each look waits for the device. team: the ranks whose gradients are
-    added up.
+    scale: whether to scale the loss, for gradients in float16. look_every: steps between two checks
+    for non-finite gradients, each of which waits for the device. team: the ranks whose gradients
+    are added up.
     """
 
     def __init__(
@@ -42,11 +42,11 @@ class Learner:
     ) -> None:
         self._modules, self._regularizers = (network, method), regularizers
         self._on_nonfinite = on_nonfinite
-        self.skipped = 0  # steps that were not finite, and left out
-        self.left_out = False  # whether the last step was one of them
+        self.skipped = 0  # steps left out because they were not finite
+        self.left_out = False  # whether the last step was
         self._scale, self._look_every = scale, look_every
         self._team = team or Team()
-        self._unseen: list[Tensor] = []  # gradient norms that nobody has looked at yet
+        self._unseen: list[Tensor] = []  # gradient norms not checked yet
         self._optimizer: torch.optim.Optimizer | None = None
         self._recipe: Recipe | None = None
 
@@ -63,7 +63,7 @@ class Learner:
         )
 
     def set_epoch(self, epoch: float) -> None:
-        """The learning rate of a (possibly fractional) epoch: a function of it, not a state."""
+        """Set the learning rate of a (possibly fractional) epoch."""
         assert self._optimizer is not None
         assert self._recipe is not None
         for group in self._optimizer.param_groups:
@@ -82,7 +82,7 @@ class Learner:
             self._scaler.unscale_(self._optimizer)
             wrong = self._nonfinite(values)
             if wrong is None or (wrong == "gradient" and self._scaler.get_scale() > 1):
-                self._scaler.step(self._optimizer)  # which leaves out a step that it has overscaled
+                self._scaler.step(self._optimizer)  # leaves out a step that it has overscaled
                 self._scaler.update()
             elif self._on_nonfinite == "stop":
                 raise NotFinite(f"the {wrong} is not finite")
@@ -97,8 +97,8 @@ class Learner:
         return values
 
     def _values(self, terms: Terms) -> Terms:
-        """What each term is worth: this rank's part of it, all of which add up to the mean over the
-        rows of all ranks. No wrapper like DDP could tell how many rows the others have."""
+        """This rank's part of each term's value; the ranks' parts add up to the mean over the rows
+        of all. DDP could not do this: it does not know how many rows the other ranks have."""
         if self._team.size == 1:
             return {name: term if term.dim() == 0 else _mean(term) for name, term in terms.items()}
         device = next(self._modules[0].parameters()).device
@@ -116,7 +116,7 @@ class Learner:
         return [p.grad for group in groups for p in group["params"] if p.grad is not None]
 
     def _nonfinite(self, values: Terms) -> str | None:
-        """What is NaN or infinite in this step, if anything."""
+        """The loss term or gradient that is NaN or infinite, in words; None if all is finite."""
         if gradients := self._gradients():
             self._unseen.append(torch.stack(torch._foreach_norm(gradients)).sum())
         if len(self._unseen) < self._look_every or self._all_finite():
@@ -125,13 +125,12 @@ class Learner:
         return f"loss term {wrong[0]!r}" if wrong else "gradient"
 
     def _all_finite(self) -> bool:
-        """Of the steps since the last look; the host waits for the device here."""
+        """Check the steps since the last check; waits for the device."""
         norms, self._unseen = self._unseen, []
         return not norms or bool(torch.stack(norms).isfinite().all())
 
     def check(self) -> None:
-        """Raise if a step that has not been looked at was not finite; one that was overscaled has
-        been left out already, and is no reason."""
+        """Raise if an unchecked step was not finite, unless the scaler has left it out already."""
         if not self._all_finite() and self._scaler.get_scale() <= 1:
             raise NotFinite("the gradient is not finite")
 

@@ -1,27 +1,27 @@
-"""The whole run.
+"""The training loop: a whole run, task by task.
 
     for task in stream:
         for fit in method.plan(task):                 # usually one: the task's training data
             learner.start(fit)                        # a new optimizer; LiDER calibrates
             for epoch in range(fit.epochs):
                 for batch in shuffled(fit.data):
-                    terms  = method.losses(batch)             # asks for replay as it likes
-                    terms |= regularizer.losses()             # for each: what it heard at the door
+                    terms  = method.losses(batch)             # draws replay batches as needed
+                    terms |= regularizer.losses()             # of each, from the passes it watched
                     learner.step(terms)                       # the only backward() and step()
                     deferred.run()                            # memory takes what was offered
         method.end_task(); regularizer.end_task()
         evaluation.after_task()
 
-Before that, the network is met in one order: it comes complete (weights loaded, on its device);
-`method.attach`, then each `regularizer.attach`, in the order of the configuration; then it is
-compiled. So a regulariser sees what the method froze or replaced, and hooks are in place before
-compilation.
+Before that, methods and regularisers meet the network in one order. It is complete (weights loaded,
+on its device); then `method.attach`; then each `regularizer.attach`, in the configuration's order;
+then it is compiled. So regularisers know the parameters that the method froze, and all hooks are in
+place before compilation.
 
 Several ranks (`team`) run this loop together: each trains on its part of every batch, the learner
-adds their gradients up, and whatever changes the memory is done by all of them alike.
+adds up their gradients, and all of them change their memories in the same way.
 
-A run is a pure function of its configuration and data. It can be left after any event and taken up
-again from `state_dict()`, bit for bit.
+A run is a pure function of its configuration and data. It can be left after any event and continued
+from `state_dict()`, bit for bit.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from .step import Step
 
 @dataclass(frozen=True)
 class Cursor:
-    """The next thing to do."""
+    """Position in the run: the next batch to train on."""
 
     task: int = 0
     fit: int = 0
@@ -62,7 +62,7 @@ class Cursor:
 
 @dataclass(frozen=True)
 class StepDone:
-    """A batch has been trained on. terms: values on the device, nothing waits for them."""
+    """A batch has been trained on. terms: values on the device; reading them waits for it."""
 
     task: Task
     fit: Fit
@@ -149,11 +149,11 @@ class Loop:
 
     @property
     def skipped(self) -> int:
-        """How many of the steps were left out, because they were not finite."""
+        """How many steps were left out because they were not finite."""
         return self._learner.skipped
 
     def planned_steps(self) -> int:
-        """How many steps the whole run will take, as far as can be told now."""
+        """How many steps the whole run will take, by the plans as they are now."""
         fits = (fit for task in self.stream.tasks for fit in self._plan(task))
         return sum(fit.epochs * len(_cut(torch.arange(len(fit.data)), fit)) for fit in fits)
 
@@ -203,10 +203,11 @@ class Loop:
         mine = () if self.team.size == 1 else (self.team.rank,)
         self._seed_dropout("step", self.steps, *mine)  # other rows, other masks
         self.network.train()
-        statistics = self._statistics() if self._on_nonfinite == "skip" else {}
+        skips = self._on_nonfinite == "skip"
+        statistics = {n: b.clone() for n, b in self.network.named_buffers()} if skips else {}
         batch = step.take(fit.data, index, self.generators("augment") if fit.augment else None)
         terms = self.method.losses(batch, step)
-        if terms:  # with nothing to learn there is nothing to regularise
+        if terms:  # otherwise there is nothing to regularise either
             for regularizer in self.regularizers:
                 terms = terms | regularizer.losses(step)
         self._check_alike(terms, deferred)
@@ -221,12 +222,8 @@ class Loop:
         self._trained = self._trained or bool(values)
         return values
 
-    def _statistics(self) -> State:
-        """BatchNorm's, as they are now."""
-        return {name: buffer.clone() for name, buffer in self.network.named_buffers()}
-
     def _check_alike(self, terms: Terms, deferred: Deferred) -> None:
-        """All ranks must be about to send the same messages: others would never be answered."""
+        """Refuse ranks whose next messages differ: they would wait for each other forever."""
         if self.team.size > 1:
             waiting = len(deferred.actions)
             doing = repr([(name, term.dim()) for name, term in terms.items()]) + str(waiting)
@@ -234,19 +231,19 @@ class Loop:
                 self.team.check_same("what a step does", zlib.crc32(doing.encode()))
             except OutOfStep as error:
                 raise OutOfStep(
-                    f"{error}: a method or regularizer goes by a rank's own rows where it should "
-                    "ask step.gather or step.present"
+                    f"{error}: a method or regularizer decides by a rank's own rows where it "
+                    "should use step.gather or step.present"
                 ) from None
 
     def _seed_dropout(self, *key: object) -> None:
-        """Dropout draws from torch's default generators: each step on a seed of its own."""
+        """Seed torch's default generators, from which dropout draws; each step has its own seed."""
         seed = derive(self.generators.seed, *key)
         torch.default_generator.manual_seed(seed)
         if self._device.type == "cuda":
             torch.cuda.manual_seed_all(seed)
 
     def _shuffled(self, fit: Fit, cursor: Cursor) -> list[Tensor]:
-        """The epoch's batches: an order that depends on nothing but where we are."""
+        """The epoch's batches, in an order that depends on the seed and the position alone."""
         key = ("order", cursor.task, cursor.fit, cursor.epoch)
         order = torch.randperm(len(fit.data), generator=self.generators.keyed(*key))
         return _cut(order, fit)
@@ -275,7 +272,8 @@ class Loop:
             self.evaluating[task.index] = time.monotonic() - started
 
     def _evaluate_untrained(self, now: Task) -> None:
-        """What FWT compares with, when it is needed first: a run should start by training."""
+        """Measure the initial network, with which FWT compares, on tasks that need it now: not
+        earlier, so that a run starts by training."""
         missing = self.evaluation.untrained.isnan().tolist()
         tasks = [task for task in self.stream.tasks[: now.index + 2] if missing[task.index]]
         untrained = self.network.frozen_copy()
@@ -300,8 +298,7 @@ class Loop:
         )
 
     def check(self) -> None:
-        """Raise `NotFinite` if a step that nobody has looked at yet was not: for ranks that save no
-        state themselves."""
+        """Raise `NotFinite` if an unchecked step was not finite; for ranks that save no state."""
         self._learner.check()
 
     def state_dict(self) -> State:
@@ -322,7 +319,7 @@ class Loop:
         }
 
     def _optimizer_state(self) -> State:
-        """What was loaded counts until a fit has taken it up."""
+        """The optimizer's state; a loaded one counts until a fit has taken it up."""
         return self._learner.state_dict() if self._resume is None else self._resume
 
     def load_state_dict(self, state: State) -> None:
@@ -340,7 +337,8 @@ class Loop:
 
 
 def _cut(order: Tensor, fit: Fit) -> list[Tensor]:
-    """An epoch's rows as batches. A single last row joins them: BatchNorm cannot normalise it."""
+    """An epoch's rows as batches; a single last row, which BatchNorm cannot normalise, joins the
+    batch before."""
     size = fit.recipe.batch_size
     batches = list(order.split(size)) if len(order) else []
     if len(batches) > 1 and len(batches[-1]) == 1 < size:

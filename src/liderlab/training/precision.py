@@ -1,4 +1,4 @@
-"""How training passes run through a network: in which precision, compiled or not."""
+"""Training passes through a network: their precision, and compilation."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from ..errors import UserError, unknown
 
 Precision = Literal["float32", "bfloat16", "float16"]
 HALF = {"bfloat16": torch.bfloat16, "float16": torch.float16}
-SHAPES = 1024  # more graphs than a run has kinds of passes
+GRAPHS = 1024  # more than a run has shapes of passes
 
 
 class Passes:
     """Network input to logits, while training.
 
-    precision: of the network's own arithmetic, by autocast. Weights, and logits with all that
-    follows from them (losses, λ), stay as they are. compile: a backend of torch.compile; hooks must
-    be attached before. Every shape is compiled for itself, so that a resumed run has the very
-    graphs that an uninterrupted one has.
+    precision: of the network's own arithmetic, by autocast; weights, logits and losses stay in
+    float32. compile: a backend of torch.compile; attach hooks before. Every shape is compiled
+    separately, so that a resumed run has the same graphs as an uninterrupted one.
 
     >>> Passes(nn.Linear(2, 2), "bfloat16")(torch.zeros(1, 2)).dtype
     torch.float32
@@ -42,7 +41,7 @@ class Passes:
             return self._whole(self._forward(x))
 
     def with_parameters(self, parameters: Mapping[str, Tensor], x: Tensor) -> Tensor:
-        """With some parameters replaced, by name; never compiled."""
+        """Logits with some parameters replaced, by name; never compiled."""
         with self._autocast(x):
             return self._whole(functional_call(self._network, dict(parameters), (x,)))
 
@@ -61,12 +60,10 @@ def _compiled(network: nn.Module, backend: str) -> Callable[[Tensor], Tensor]:
 
     if backend not in (known := dynamo.list_backends(exclude_tags=())):
         raise unknown("compile backend", backend, known)
-    # Beyond its limits torch would run uncompiled, which rounds differently: when that happens
-    # would depend on how often the run was interrupted.
-    dynamo.config.recompile_limit = max(dynamo.config.recompile_limit, SHAPES)
-    dynamo.config.accumulated_recompile_limit = max(
-        dynamo.config.accumulated_recompile_limit, SHAPES
-    )
+    # Beyond its limits torch runs uncompiled, which rounds differently, and when it reaches them
+    # depends on how often the run was interrupted.
+    for limit in ("recompile_limit", "accumulated_recompile_limit"):
+        setattr(dynamo.config, limit, max(getattr(dynamo.config, limit), GRAPHS))
     functorch.donated_buffer = False  # a method may go back through a pass twice (Step.gradient)
     return cast(
         "Callable[[Tensor], Tensor]", torch.compile(network, backend=backend, dynamic=False)
@@ -74,14 +71,13 @@ def _compiled(network: nn.Module, backend: str) -> Callable[[Tensor], Tensor]:
 
 
 def check_precision(precision: Precision, device: torch.device) -> None:
-    """Refuse what the device cannot do."""
+    """Refuse a precision in which the device cannot train."""
     if (half := HALF.get(precision)) is None:
         return
     try:
+        layer, x = nn.Conv2d(1, 1, 1, device=device), torch.zeros(1, 1, 2, 2, device=device)
         with torch.autocast(device.type, half):
-            nn.Conv2d(1, 1, 1, device=device)(
-                torch.zeros(1, 1, 2, 2, device=device)
-            ).sum().backward()
+            layer(x).sum().backward()
     except RuntimeError:
         raise UserError(
             f"{device} cannot train in {precision}: choose --precision float32"

@@ -1,4 +1,4 @@
-"""Where every random number of a run comes from."""
+"""The random generators of a run."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ..types import State
 
 
 def derive(*key: object) -> int:
-    """A seed of its own for every key, the same on every machine.
+    """A seed for every key, the same on every machine.
 
     >>> derive(0, "init") == derive(0, "init") != derive(1, "init")
     True
     """
     digest = hashlib.sha256(repr(key).encode()).digest()
-    return int.from_bytes(digest[:8], "little") >> 1  # what torch takes: below 2⁶³
+    return int.from_bytes(digest[:8], "little") >> 1  # torch takes seeds below 2⁶³
 
 
 class Generators:
-    """Named generators, each on its own seed: what one draws cannot shift what another draws."""
+    """Named generators, each with its own seed: draws from one do not shift those of another."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -33,7 +33,7 @@ class Generators:
         return self._named[name]
 
     def keyed(self, *key: object) -> torch.Generator:
-        """A fresh generator that is a pure function of the seed and the key."""
+        """A fresh generator, a pure function of the seed and the key."""
         return torch.Generator().manual_seed(derive(self.seed, *key))
 
     def state_dict(self) -> State:

@@ -1,4 +1,4 @@
-"""What a method is handed: the door into the network, and the memory behind it."""
+"""The view of a run that methods and regularisers are given in every step."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Step:
         self._deferred = deferred or Deferred(network, team)
 
     def net(self, batch: Batch, *, update_stats: bool = True) -> Tensor:
-        """The door: logits of these rows; every regulariser may listen.
+        """Logits of these rows; regularisers may watch the pass.
 
         update_stats: False leaves BatchNorm's running statistics as they are.
         """
@@ -76,15 +76,15 @@ class Step:
             return self._pass(self._passes, batch.x)
 
     def _pass(self, forward: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        """A rank without rows lets two blank ones pass, which count for nothing: its messages, also
-        those on the way back to x, are the same as on the other ranks."""
+        """A rank without rows lets two blank ones pass, which do not count: so it exchanges the
+        messages that the other ranks expect, in the backward pass too."""
         if len(x) or self.team.size == 1:
             return forward(x)
         with idle(self.network):
             return forward(x.new_zeros(2, *x.shape[1:]) + x.sum())[:0]
 
     def probe(self, x: Tensor, params: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Logits that nobody hears of: BatchNorm's running statistics stay as they are.
+        """Logits without a trace: no regulariser watches, BatchNorm's running statistics stay.
 
         params: used in place of the network's own, by name.
         """
@@ -92,8 +92,8 @@ class Step:
             return self._pass(partial(self._passes.with_parameters, params or {}), x)
 
     def gradient(self, rows: Tensor) -> dict[str, Tensor]:
-        """d(mean of all ranks' rows)/dθ by parameter name; `.grad` and the graph behind rows stay
-        usable."""
+        """d(mean of all ranks' rows)/dθ by parameter name. `.grad` is not touched, and the graph
+        behind rows can be used again."""
         params = {n: p for n, p in self.network.named_parameters() if p.requires_grad}
         alone = self.team.size == 1
         gradients = torch.autograd.grad(
@@ -109,10 +109,10 @@ class Step:
         return dict(zip(params, gradients, strict=True))
 
     def draw(self, n: int | None = None, generator: torch.Generator | None = None) -> Batch:
-        """Rows from memory, augmented: different slots, all of them if n is more. Empty if it is.
+        """Draw n different rows of the memory (all, if it has fewer), augmented: a replay batch.
 
-        Successive draws are independent. A single row is no batch (BatchNorm cannot normalise it):
-        then, too, the draw is empty.
+        n: the recipe's replay size by default. Successive draws are independent. The batch is empty
+        if the memory has fewer than two rows: BatchNorm cannot normalise a single one.
         """
         generator = generator or self.generator("replay")
         n = self.fit.recipe.replay_size if n is None else n
@@ -120,46 +120,47 @@ class Step:
         return self.take(self.memory, slots if len(slots) > 1 else slots[:0], generator)
 
     def take(self, data: Source, index: Tensor, generator: torch.Generator | None) -> Batch:
-        """This rank's part of some rows, augmented as all of them would be; a generator as below.
+        """This rank's part of these rows as a batch; without a generator, not augmented.
 
-        What is drawn from generators, and how many rows there are, is the same on all ranks.
+        All ranks draw the same numbers from the generator: each row is augmented as if one rank had
+        all of them.
         """
         if self.team.size == 1:
             return self.batch(data.rows(index), generator)
         part = self.team.share(len(index))
         rows = data.rows(index[part])
         view = self._stream.transform.sample(len(index), generator, part)
-        mixed = "slot" in rows and data is not self.memory  # what others have, this rank cannot see
+        mixed = "slot" in rows and data is not self.memory  # other ranks' rows may differ
         return self._batch(rows, view, "both" if mixed else _origin(rows), len(index))
 
     def part(self, batch: Batch) -> slice:
-        """Which rows of the batch, as `gather` puts it together, are this rank's."""
+        """This rank's rows within the whole batch, as `gather` returns it."""
         return slice(0, len(batch)) if batch.total is None else self.team.share(batch.total)
 
     def gather(self, batch: Batch, **rows: Tensor) -> dict[str, Tensor]:
-        """The same columns for the batch as it was before it was shared out; without gradient
-        where that takes a message."""
+        """These columns for the whole batch: the rows of all ranks, in order. Columns from other
+        ranks carry no gradient."""
         return rows if batch.total is None else self.team.gather(rows, batch.total)
 
     def present(self, batch: Batch, classes: int) -> Tensor:
-        """(classes,) mask of those that the batch has, on any rank."""
+        """(classes,) mask of the classes in the batch, on any rank."""
         count = torch.zeros(classes, dtype=torch.int32, device=batch.y.device)
         count[batch.y] = 1
         self.team.total(count)
         return count > 0
 
     def store(self, batch: Batch, **columns: Tensor) -> None:
-        """Offer the batch to the memory, once the step has been taken."""
+        """Offer the batch to the memory once the step is taken, with these columns beside it."""
         if self._offer == "once" and self.epoch > 0:
             return
         rows = {"x": batch.raw, "y": batch.y, "task": batch.task, **columns}
         self.after(partial(self.memory.offer, self.generator("memory")), of=batch, **rows)
 
     def after(self, action: Callable[..., Any], of: Batch | None = None, **rows: Tensor) -> None:
-        """Do this once the optimizer has taken the step, on every rank.
+        """Call `action(**rows)` on every rank once the optimizer has taken the step; not at all if
+        the step is left out.
 
-        rows: are handed to the action by name; one for each row of the batch `of`, those of all
-        ranks put together.
+        of: the batch whose rows these are; the action then gets the rows of all ranks.
         """
         if of is None:
             self._deferred.actions.append(partial(action, **rows))
@@ -173,10 +174,11 @@ class Step:
         return torch.tensor(tasks).to(self._device, non_blocking=True)
 
     def generator(self, name: str) -> torch.Generator:
+        """The run's random generator of this name; its state is part of the checkpoint."""
         return self._generators(name)
 
     def batch(self, rows: dict[str, Tensor], generator: torch.Generator | None) -> Batch:
-        """Stored rows made ready for the network; without a generator, not augmented."""
+        """Stored rows as a batch, the same on every rank; without a generator, not augmented."""
         view = self._stream.transform.sample(len(rows["y"]), generator)
         return self._batch(rows, view, _origin(rows))
 
@@ -191,14 +193,14 @@ class Step:
     def plain_batches(
         self, data: Source, generator: torch.Generator, *, limit: int
     ) -> Iterator[Tensor]:
-        """Inputs of at most `limit` random rows of some data, not augmented."""
+        """Yield the inputs of at most `limit` random rows, not augmented."""
         index = draw_without_replacement(min(limit, len(data)), len(data), generator)
         for part in index.split(256):
             yield self.batch(data.rows(part), None).x
 
 
 def _origin(rows: Mapping[str, Tensor]) -> Origin:
-    """Where stored rows come from, told on the host, where their slots are."""
+    """Where stored rows come from; their slots are on the host."""
     if "slot" not in rows:
         return "stream"
     replayed = rows["slot"].numpy() >= 0
