@@ -108,7 +108,7 @@ def test_mistakes_are_one_sentence(tree: dict[str, object], says: str) -> None:
         ({"memory": {"policy": "herding"}}, "er-ace cannot use the memory policy 'herding'"),
         ({"method": "icarl", "memory": {"policy": "reservoir"}}, "its own is 'herding'"),
         ({"method": "gdumb", "regularizers": {"oewc": {}}}, "does not train task by task"),
-        ({"method": "gdumb", "regularizers": {"lider": {"on": "stream"}}}, "no samples on the stream"),
+        ({"method": "gdumb", "regularizers": {"lider": {"on": "stream"}}}, "no samples on"),
         ({"method": "joint", "regularizers": {"ssgd": {}}}, "does not train task by task"),
         ({"memory": {"size": 0}}, "er-ace rehearses and needs a memory"),
         ({"method": "finetune", "regularizers": {"lider": {}}}, "--lider-on stream"),
