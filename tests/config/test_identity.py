@@ -60,6 +60,7 @@ def test_repetitions_of_an_experiment_may_differ(field: str) -> None:
         {"memory": {"size": 7}},
         {"scale": "smoke"},
         {"regularizers": {"oewc": {}}},
+        {"regularizers": {"lider": {"target_lr": 0.5}}},
     ],
 )
 def test_other_fields_make_another_experiment(layer: dict[str, Any]) -> None:

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from liderlab.config.diff import flat
+from liderlab.config.identity import _without_new
 from liderlab.config.merging import make_config, stored_config
-from liderlab.config.migrations import SCHEMA, SCHEMA_1
+from liderlab.config.migrations import SCHEMA, SCHEMA_1, migrate
 from liderlab.config.schema import RunConfig
 from liderlab.config.yaml_values import read_yaml
 from liderlab.errors import UserError
@@ -56,9 +58,16 @@ def test_files_of_every_schema_give_the_same_run(file: Path) -> None:
     layers = {"preset": "cifar100-500-er-ace-lider", "scale": "cpu", "threads": 1}
     today = completed(make_config(layers, {"regularizers": {"lider": None, "oewc": {}}}))
     assert make_config(tree) == stored_config(tree) == completed(make_config(tree)) == today
-    assert without(today.model_dump(), "schema") == without(tree, "schema")
+    assert today.model_dump() == migrate(tree)
     on_top = make_config(tree, {"seed": 3, "regularizers": {"oewc": None}})
     assert (on_top.seed, on_top.regularizers, on_top.training) == (3, {}, today.training)
+
+
+def test_new_fields_are_what_older_runs_did() -> None:
+    whole = completed(make_config(WITH_LIDER))
+    older = _without_new(whole.model_dump())
+    assert flat(whole.model_dump()).keys() - flat(older).keys() >= {"regularizers.lider.target_lr"}
+    assert make_config(older | {"schema": 2}) == whole
 
 
 @pytest.mark.parametrize("removed", [LATE, LATE[:2], ("threads",), ("deterministic", "tracker")])

@@ -7,6 +7,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from liderlab import LiDER
+from liderlab.errors import UserError
 from small_network import STAGES, by_hand, images, labels, network
 
 
@@ -134,3 +135,21 @@ def test_parameters_are_the_targets_only_and_state_makes_the_round_trip():
         twin._network(images())
     assert torch.equal(twin.targets, lider.targets)  # not set anew by the first pass
     assert twin.calibrated
+
+
+def test_targets_learn_at_their_own_rate_in_the_lab(build):
+    def targets(factor):
+        loop = build("er", {"lider": {"target_lr": factor}})
+        for _ in zip(range(2), loop, strict=False):  # the second step is the first with replay
+            pass
+        return loop.regularizers[0].targets.detach()
+
+    start, one, half = targets(0.0), targets(1.0), targets(0.5)
+    assert not torch.equal(one, start)
+    torch.testing.assert_close(half - start, (one - start) / 2)
+
+
+@pytest.mark.parametrize("factor", [-1, float("nan"), float("inf"), "fast"])
+def test_a_wrong_target_lr_is_refused(factor):
+    with pytest.raises(UserError, match="target_lr"):
+        LiDER(target_lr=factor)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from liderlab.errors import UserError
 from liderlab.regularizers.base import Regularizer
 from liderlab.training.learner import Learner, NotFinite
 from liderlab.types import MultiStep, Recipe
@@ -20,12 +21,13 @@ class Weights(nn.Module):
 class Target(Regularizer):
     """A regulariser that learns something of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, **group: Any) -> None:
         super().__init__()
         self.c = nn.Parameter(torch.tensor([3.0], dtype=torch.float64))
+        self.group = {"params": [self.c], "weight_decay": 0.0} | group
 
     def param_groups(self) -> list[dict[str, Any]]:
-        return [{"params": [self.c], "weight_decay": 0.0}]
+        return [self.group]
 
 
 def learner(*modules: Any, **recipe: Any) -> Learner:
@@ -125,6 +127,46 @@ def test_the_learning_rate_is_a_function_of_the_epoch(epoch: float, factor: floa
     made.step({"loss": network.w.sum() + target.c.sum()})
     assert network.w.item() == pytest.approx(1 - 0.2 * factor)
     assert target.c.item() == pytest.approx(3 - 0.2 * factor)
+
+
+def test_a_group_keeps_its_rate_decay_and_momentum() -> None:
+    """Against SGD by hand: g + decay · c, then momentum, then lr · schedule · lr_factor."""
+    network, target = Weights(1.0), Target(lr_factor=0.25, weight_decay=0.5, momentum=0.75)
+    made = learner(network, nn.Module(), target, momentum=0.5, schedule=MultiStep((1,), 0.5))
+    w, c, velocity_w, velocity_c = 1.0, 3.0, 0.0, 0.0
+    for epoch in range(4):
+        made.set_epoch(epoch)
+        made.step({"loss": network.w.square().sum() + 2 * target.c.square().sum()})
+        rate = 0.1 if epoch < 1 else 0.05
+        velocity_w = 0.5 * velocity_w + 2 * w
+        velocity_c = 0.75 * velocity_c + 4 * c + 0.5 * c
+        w, c = w - rate * velocity_w, c - rate * 0.25 * velocity_c
+        assert network.w.item() == pytest.approx(w, rel=1e-12)
+        assert target.c.item() == pytest.approx(c, rel=1e-12)
+
+
+def test_a_groups_rate_is_part_of_the_state() -> None:
+    network, target = Weights(1.0), Target(lr_factor=0.25)
+    state = learner(network, nn.Module(), target).state_dict()
+    assert state["param_groups"][1]["lr_factor"] == 0.25
+    del state["param_groups"][1]["lr_factor"]  # as in older checkpoints
+    again = learner(network, nn.Module(), target)
+    again.load_state_dict(state)
+    again.set_epoch(0)
+    again.step({"loss": network.w.sum() + target.c.sum()})
+    assert target.c.item() == pytest.approx(3 - 0.1)
+
+
+@pytest.mark.parametrize(
+    ("group", "says"),
+    [
+        ({"params": []}, "Target has a parameter group without parameters"),
+        ({"lr": 0.5}, "Target has a parameter group with an lr: give lr_factor"),
+    ],
+)
+def test_wrong_groups_are_refused_before_the_first_fit(group: dict[str, Any], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        Learner(Weights(1.0), nn.Module(), [Target(**group)])
 
 
 def run(made: Learner, network: Weights, steps: int) -> Tensor:

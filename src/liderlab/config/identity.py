@@ -12,6 +12,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from .diff import flat
+from .migrations import NEW_IN_3
 from .schema import MayDiffer, RunConfig, Scope
 from .yaml_values import Tree
 
@@ -36,9 +37,25 @@ def _marked(model: type[BaseModel], scope: Scope) -> Iterator[str]:
 
 
 def identity(config: RunConfig, scope: Scope) -> Tree:
-    """The configuration as plain values, without the sections that may differ within the scope."""
+    """The configuration as plain values, without the sections that may differ within the scope and
+    without new fields at the values of older runs."""
     dropped = may_differ(scope) | {"schema"}
-    return {k: v for k, v in config.model_dump(mode="json").items() if k not in dropped}
+    tree = _without_new(config.model_dump(mode="json"))
+    return {k: v for k, v in tree.items() if k not in dropped}
+
+
+def _without_new(tree: Mapping[str, Any], prefix: str = "") -> Tree:
+    """The tree without the fields of schema 3 that say what older runs did anyway.
+
+    >>> _without_new({"seed": 1, "regularizers": {"lider": {"alpha": 0.1, "target_lr": 1.0}}})
+    {'seed': 1, 'regularizers': {'lider': {'alpha': 0.1}}}
+    """
+    kept: Tree = {}
+    for key, value in tree.items():
+        name = f"{prefix}{key}"
+        if name not in NEW_IN_3 or value != NEW_IN_3[name]:
+            kept[key] = _without_new(value, f"{name}.") if isinstance(value, Mapping) else value
+    return kept
 
 
 def experiment_fields(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,5 +65,6 @@ def experiment_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     {'method.name': 'er', 'regularizers.lider': 'on'}
     """
     dropped = tuple(f"{field}." for field in may_differ("experiment") | {"schema"})
-    fields = {k: v for k, v in flat(config).items() if not f"{k}.".startswith(dropped)}
+    known = flat(_without_new(config)).items()
+    fields = {k: v for k, v in known if not f"{k}.".startswith(dropped)}
     return fields | {f"regularizers.{name}": "on" for name in config["regularizers"]}

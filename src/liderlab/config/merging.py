@@ -19,7 +19,7 @@ from ..regularizers import REGULARIZERS
 from ..streams import BENCHMARKS
 from ..streams.storage.location import absolute
 from .messages import one_sentence
-from .migrations import is_complete, migrate
+from .migrations import SCHEMA, is_complete, migrate
 from .presets import preset
 from .scale import SCALES
 from .schema import RunConfig, bare_name
@@ -54,7 +54,7 @@ def make_config(*layers: Mapping[str, Any]) -> RunConfig:
         given["pretrained"] = with_absolute_path(given["pretrained"])
     name = benchmark.get("name") if isinstance(benchmark, Mapping) else benchmark
     defaults = BENCHMARKS.entry(str(name)).facts["defaults"]
-    return stored_config(given if complete else merge(defaults, given))
+    return stored_config(given if complete else {"schema": SCHEMA, **merge(defaults, given)})
 
 
 def _complete_layer(tree: Mapping[str, Any]) -> Tree:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import UserError
 
-SCHEMA = 2
+SCHEMA = 3
 SCHEMA_1 = {
     *("preset", "scale", "benchmark", "method", "regularizers", "backbone", "pretrained"),
     *("memory", "training", "seed", "device", "precision", "compile", "devices", "strategy"),
@@ -19,6 +19,12 @@ SCHEMA_1 = {
     *("keep_tasks", "on_nonfinite"),
 }
 """Fields of the last complete configuration that carried no number."""
+
+NEW_IN_3: dict[str, Any] = {
+    "regularizers.lider.target_lr": 1.0,
+}
+"""Fields that joined with schema 3, by dotted name, at the values of every older run. A run that
+has these values keeps its identity (identity.py), so that older results still count for it."""
 
 FEWEST = 16
 """Fields of the first one that could name a preset. A hand-written file has fewer."""
@@ -57,5 +63,22 @@ def _to_2(tree: Tree) -> Tree:
     return {**late, "evaluate": "every", "tracker": [], "keep_tasks": False, **tree}
 
 
-STEPS: tuple[Callable[[Tree], Tree], ...] = (_to_2,)
+def _to_3(tree: Tree) -> Tree:
+    """Add the new fields to the sections, and to the regularisers, that the file has."""
+    for name, value in NEW_IN_3.items():
+        section, _, rest = name.partition(".")
+        tree = {**tree, section: _with(tree.get(section), rest, value)} if section in tree else tree
+    return tree
+
+
+def _with(tree: Any, name: str, value: Any) -> Any:
+    key, _, rest = name.partition(".")
+    if not isinstance(tree, Mapping):  # removed, or refused later
+        return tree
+    if rest:
+        return {**tree, key: _with(tree[key], rest, value)} if key in tree else tree
+    return {key: value, **tree}
+
+
+STEPS: tuple[Callable[[Tree], Tree], ...] = (_to_2, _to_3)
 """STEPS[n - 1] brings schema n to schema n + 1."""

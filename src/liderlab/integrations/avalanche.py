@@ -41,6 +41,7 @@ class LiDERPlugin(SupervisedPlugin):  # type: ignore[misc]
             self.lider.calibrate(loader)
         groups = self.lider.param_groups()
         lr = strategy.optimizer.param_groups[0]["lr"]
+        lr *= self.lider.target_lr
         self._optimizer = torch.optim.SGD(groups, lr=lr) if groups else None
 
     def before_forward(self, strategy: Any, **kwargs: Any) -> None:

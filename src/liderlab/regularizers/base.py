@@ -71,7 +71,11 @@ class Regularizer(nn.Module):
         """A task has been trained."""
 
     def param_groups(self) -> list[dict[str, Any]]:
-        """Parameter groups for the optimizer, beside the network's."""
+        """Parameter groups for the optimizer, beside the network's.
+
+        A group may have a `weight_decay`, a `momentum` (SGD) and an `lr_factor` of its own: its
+        learning rate is that of the network times lr_factor.
+        """
         return []
 
     def readings(self) -> dict[str, float]:

@@ -75,6 +75,7 @@ class LiDER(Regularizer):
         iterations, tol: power-iteration steps at most, and the relative change that ends them
             early (0: never checked, so that no device is waited for). None decomposes exactly.
         learn_targets: False keeps the c_k at their start values (the paper's ablation).
+        target_lr: learning rate of the targets in the lab, as a factor of the network's.
         from_input: False leaves the network's input out of the chain.
         on, rows, draw: which rows LiDER watches in the lab; in your own loop `watch()` decides.
             on="replay" | "stream"; rows="all" | "past" (of past tasks only); draw="reuse": the
@@ -115,6 +116,7 @@ class LiDER(Regularizer):
         on: Literal["replay", "stream"] = "replay",
         rows: Literal["all", "past"] = "all",
         draw: Literal["reuse", "fresh"] = "reuse",
+        target_lr: float = 1.0,
     ) -> None:
         super().__init__()
         chosen = (estimator, reading, weights, on, rows, draw)
@@ -122,6 +124,7 @@ class LiDER(Regularizer):
             if value not in allowed:
                 raise unknown(argument, str(value), allowed)
         check_numbers(alpha=alpha, beta=beta, tol=tol, at_least=0)
+        check_numbers(target_lr=target_lr, at_least=0, at_most=1e38)  # float32
         check_numbers(iterations=iterations, at_least=1, whole=True)
         if draw == "fresh" and (on, rows) != ("replay", "all"):
             raise UserError(
@@ -138,7 +141,8 @@ class LiDER(Regularizer):
         self.alpha, self.beta, self.weights = alpha, beta, weights
         self.estimator, self.reading = estimator, reading
         self.iterations, self.tol = iterations, tol
-        self.learn_targets, self.from_input = learn_targets, from_input
+        self.learn_targets, self.target_lr = learn_targets, target_lr
+        self.from_input = from_input
         self.on, self.rows, self.draw = on, rows, draw
         self.stages = None if stages is None else list(stages)
         self._left_out: list[str] = []
@@ -282,9 +286,10 @@ class LiDER(Regularizer):
         self._is_calibrated = bool(self.calibrated)
 
     def param_groups(self) -> list[dict[str, Any]]:
-        """The targets, without weight decay, for every optimizer that is made."""
+        """The targets, without weight decay and at their own rate, for every optimizer."""
         self._require_stages()
-        return [{"params": [self.targets], "weight_decay": 0.0}] if self.learn_targets else []
+        own = {"weight_decay": 0.0, "lr_factor": self.target_lr}
+        return [{"params": [self.targets], **own}] if self.learn_targets else []
 
     # Watching
 

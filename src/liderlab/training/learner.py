@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ..distributed.team import Team
 from ..regularizers.base import Regularizer
 from ..types import Recipe, State, Terms
+from .optimizers import regularizer_groups
 
 log = logging.getLogger("liderlab")
 
@@ -49,14 +50,14 @@ class Learner:
         self._unseen: list[Tensor] = []  # gradient norms not checked yet
         self._optimizer: torch.optim.Optimizer | None = None
         self._recipe: Recipe | None = None
+        regularizer_groups(regularizers)  # refuses a wrong group before the run begins
 
     def start(self, recipe: Recipe) -> None:
         parameters = [p for module in self._modules for p in module.parameters() if p.requires_grad]
-        groups = [group for r in self._regularizers for group in r.param_groups()]
         self._recipe = recipe
         self._scaler = torch.amp.GradScaler(parameters[0].device.type, enabled=self._scale)
         self._optimizer = torch.optim.SGD(
-            [{"params": parameters}, *groups],
+            [{"params": parameters}, *regularizer_groups(self._regularizers)],
             lr=recipe.lr,
             momentum=recipe.momentum,
             weight_decay=recipe.weight_decay,
@@ -67,7 +68,8 @@ class Learner:
         assert self._optimizer is not None
         assert self._recipe is not None
         for group in self._optimizer.param_groups:
-            group["lr"] = self._recipe.lr * self._recipe.schedule(epoch)
+            rate = self._recipe.lr * self._recipe.schedule(epoch)
+            group["lr"] = rate * group.get("lr_factor", 1.0)
 
     def step(self, terms: Terms) -> Terms:
         """Take one step down the sum of the terms; returns their values, detached."""
