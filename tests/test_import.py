@@ -1,12 +1,15 @@
 """The package is cheap to import, and every public name is there."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import liderlab
 
+ROOT = Path(__file__).parent.parent
 HEAVY = ("torch", "numpy", "sklearn", "matplotlib", "plotly", "ray", "PIL")
 
 
@@ -42,3 +45,26 @@ def test_every_public_name_is_there(name: str) -> None:
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(AttributeError, match="'liderlab' has no attribute 'lidar'"):
         liderlab.lidar  # noqa: B018
+
+
+def test_type_checkers_know_every_public_name(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"from liderlab import {', '.join(liderlab.__all__)}\n"
+        "reveal_type(run(method='er-ace', lider=True, buffer=100).faa)\n"
+        "reveal_type(load('runs/x'))\n"
+        "run(bufer=100)\n"
+    )
+    # mypy runs where it finds the project's settings, and with its cache
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", str(program)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert '2: note: Revealed type is "float"' in checked.replace("builtins.", "")
+    assert '3: note: Revealed type is "liderlab.runs.load.TrainedNetwork"' in checked
+    assert '4: error: Unexpected keyword argument "bufer" for "run"' in checked
+    assert checked.count("error:") == 1, checked
+    known = re.findall(r"import (?:\w+ as )?(\w+)$", Path(liderlab.__file__).read_text(), re.M)
+    assert set(liderlab.__all__) - {"__version__"} <= set(known)

@@ -31,14 +31,38 @@ _MODULES = {
     "Fit": "liderlab.types",
     "Recipe": "liderlab.types",
     "load": "liderlab.runs.load",
-    "run": "liderlab.runs.execute",
+    "run": "liderlab.api.single_run",
+    "RunResult": "liderlab.api.run_result",
     "RunConfig": "liderlab.config.schema",
 }
 
 __all__ = ["__version__", "analysis", *_MODULES]
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the same names once more, for type checkers and editors
+    from liderlab import analysis as analysis
+    from liderlab.api.run_result import RunResult as RunResult
+    from liderlab.api.single_run import run as run
+    from liderlab.backbones import BACKBONES as BACKBONES
+    from liderlab.backbones.network import Network as Network
+    from liderlab.config.schema import RunConfig as RunConfig
+    from liderlab.memory import Column as Column
+    from liderlab.memory import Memory as Memory
+    from liderlab.methods import METHODS as METHODS
+    from liderlab.methods.base import Method as Method
+    from liderlab.regularizers import REGULARIZERS as REGULARIZERS
+    from liderlab.regularizers.base import Regularizer as Regularizer
     from liderlab.regularizers.lider import LiDER as LiDER
+    from liderlab.runs.load import load as load
+    from liderlab.streams import BENCHMARKS as BENCHMARKS
+    from liderlab.streams.datasets.arrays import add_benchmark as add_benchmark
+    from liderlab.streams.splitting import Images as Images
+    from liderlab.streams.splitting import split as split
+    from liderlab.training.step import Step as Step
+    from liderlab.types import Batch as Batch
+    from liderlab.types import Fit as Fit
+    from liderlab.types import Recipe as Recipe
+    from liderlab.types import Stream as Stream
+    from liderlab.types import Task as Task
 
 
 def __getattr__(name: str) -> Any:

@@ -31,10 +31,13 @@ PRINTED: dict[str, Any] = {"marker": "D", "mfc": "white", "mec": "black", "ms": 
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure that needs no window system and no global state; sizes in inches."""
-    from matplotlib.figure import Figure  # slow to import
+    """A figure that needs no window system and no global state; sizes in inches.
 
-    return Figure(figsize=(width, height), layout="constrained")
+    A notebook shows it as an image.
+    """
+    from .notebook_figure import NotebookFigure  # matplotlib is slow to import
+
+    return NotebookFigure(figsize=(width, height), layout="constrained")
 
 
 def plot_line(

@@ -12,7 +12,7 @@ import typer
 from ..errors import UserError
 from . import options as o
 from .commands import command
-from .options import assigned, given
+from .options import assigned
 from .output import new_console
 
 if TYPE_CHECKING:
@@ -78,56 +78,54 @@ def run(
     ones win. --scale then lowers them.
     """
     from ..config.merging import make_config
+    from ..config.run_options import default_folder, run_layer
     from ..config.yaml_values import read_yaml
     from ..distributed.placement import torchrun_size
 
     if force and resume:
         raise UserError("--force starts again and --resume goes on: give one of them")
-    layer: dict[str, Any] = {
-        "benchmark": given(
-            name=benchmark,
-            tasks=tasks,
-            class_order=_class_order(class_order),
-            device=stream_device,
-        ),
-        "method": given(name=method),
-        "backbone": given(name=backbone, width=width),
-        "memory": given(size=buffer, storage=memory_storage, device=memory_device),
-        "training": given(epochs=epochs, batch_size=batch_size, lr=lr),
-        "regularizers": {name: {} for name in regularizer or []},
-        **given(
-            preset=preset,
-            scale=scale,
-            pretrained=pretrained,
-            seed=seed,
-            device=device,
-            precision=precision,
-            compile="inductor" if compile_ else None,
-            evaluate=evaluate,
-            devices=torchrun_size() if devices is None else devices,
-            strategy=strategy,
-            threads=threads,
-            deterministic=deterministic,
-            checkpoint_every=checkpoint_every,
-            on_nonfinite=on_nonfinite,
-            tracker=tracker or None,
-        ),
-    }
-    lider_options = given(
-        alpha=lider_alpha,
-        beta=lider_beta,
-        on=lider_on,
-        draw=lider_draw,
-        learn_targets=None if lider_targets is None else lider_targets == "learned",
+    layer = run_layer(
+        {
+            "preset": preset,
+            "scale": scale,
+            "benchmark": benchmark,
+            "method": method,
+            "lider": lider or None,
+            "lider_alpha": lider_alpha,
+            "lider_beta": lider_beta,
+            "lider_on": lider_on,
+            "lider_draw": lider_draw,
+            "lider_targets": lider_targets,
+            "regularizers": regularizer or None,
+            "buffer": buffer,
+            "epochs": epochs,
+            "batch_size": batch_size,
+            "lr": lr,
+            "backbone": backbone,
+            "width": width,
+            "pretrained": pretrained,
+            "tasks": tasks,
+            "class_order": _class_order(class_order),
+            "seed": seed,
+            "device": device,
+            "memory_storage": memory_storage,
+            "memory_device": memory_device,
+            "stream_device": stream_device,
+            "precision": precision,
+            "compile": compile_ or None,
+            "evaluate": evaluate,
+            "threads": threads,
+            "devices": torchrun_size() if devices is None else devices,
+            "strategy": strategy,
+            "checkpoint_every": checkpoint_every,
+            "on_nonfinite": on_nonfinite,
+            "tracker": tracker or None,
+            "deterministic": deterministic,
+        }
     )
-    if lider or lider_options:
-        layer["regularizers"]["lider"] = lider_options
     files = [read_yaml(config)] if config else []
-    # an empty section would replace one of another kind in the file, and hide that mistake
-    layer = {field: value for field, value in layer.items() if value != {}}
     complete = make_config(*files, layer, assigned(set_))
-    name = "-".join([complete.benchmark.name, complete.method.name, *complete.regularizers])
-    out = out or Path("runs") / f"{complete.preset or name}-seed{complete.seed}"
+    out = out or default_folder(complete)
     train(complete, out, "replace" if force else "resume" if resume else None)
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..analysis.figure_style import draw_matrix, new_figure, save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Result = Mapping[str, Any]
 NAME = "accuracy.png"
@@ -19,7 +22,11 @@ def leave_figure(result: Result, folder: Path) -> None:
 
 
 def draw_accuracy_matrix(result: Result, path: Path) -> None:
-    """Draw accuracy on every task after every task, both settings side by side."""
+    save_figure(accuracy_figure(result), path)
+
+
+def accuracy_figure(result: Result) -> Figure:
+    """Accuracy on every task after every task, both settings side by side."""
     tasks = len(result["class_incremental"]["accuracy_matrix"])
     side = 1.6 + 0.42 * tasks
     figure = new_figure(2 * side + 0.8, side + 0.4)
@@ -34,7 +41,7 @@ def draw_accuracy_matrix(result: Result, path: Path) -> None:
         panel.set_xticks(ticks, [str(t + 1) for t in ticks])
         panel.set_yticks(ticks, [str(t + 1) for t in ticks])
     figure.colorbar(image, ax=panels, label="accuracy (%)", shrink=0.8)
-    save_figure(figure, path)
+    return figure
 
 
 def _lower_triangle(matrix: Sequence[Sequence[float | None]]) -> list[list[float | None]]:

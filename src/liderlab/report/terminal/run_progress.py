@@ -1,4 +1,4 @@
-"""The progress of a run: a bar in a terminal, plain lines elsewhere."""
+"""The progress of a run: a bar in a terminal or a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -11,12 +11,29 @@ from rich.text import Text
 
 from ...runs.build import Run
 from ...training.loop import Event, StepDone
+from ..notebook_bar import NotebookBar
 
 
-class _Bar(Progress):
+class _TerminalBar(Progress):
     """A progress bar with a line of loss terms below it."""
 
     terms = ""
+
+    def __init__(self, console: Console, total: int) -> None:
+        super().__init__(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=None),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeRemainingColumn(compact=True),
+            console=console,
+            transient=True,
+        )
+        self._item = self.add_task("starting", total=total)
+
+    def show(self, done: float, text: str | None = None, terms: str | None = None) -> None:
+        """done: out of the total. None keeps a text."""
+        self.terms = self.terms if terms is None else terms
+        self.update(self._item, completed=done, description=text)
 
     def get_renderables(self) -> Iterable[RenderableType]:
         yield from super().get_renderables()
@@ -34,17 +51,11 @@ class ProgressDisplay:
         self._console = console
         self._label, self._done, self._steps, self._planned = "", 0, 0, 0
         self._last_shown = 0.0
-        self._bar: _Bar | None = None
-        if console.is_terminal:
-            self._bar = _Bar(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(bar_width=None),
-                TextColumn("{task.percentage:>3.0f}%"),
-                TimeRemainingColumn(compact=True),
-                console=console,
-                transient=True,
-            )
-            self._item = self._bar.add_task("starting", total=runs)
+        self._bar: _TerminalBar | NotebookBar | None = None
+        if console.is_jupyter:
+            self._bar = NotebookBar(runs)
+        elif console.is_terminal:
+            self._bar = _TerminalBar(console, runs)
 
     def __enter__(self) -> ProgressDisplay:
         if self._bar:
@@ -65,7 +76,7 @@ class ProgressDisplay:
         """The current run is done."""
         self._done += 1
         if self._bar:
-            self._bar.update(self._item, completed=self._done)
+            self._bar.show(self._done)
 
     def __call__(self, work: Run, event: Event) -> None:
         if isinstance(event, StepDone):
@@ -86,10 +97,8 @@ class ProgressDisplay:
             # reading the terms waits for the device: ten times a second is enough
             if last or time.monotonic() - self._last_shown > 0.1:
                 self._last_shown = time.monotonic()
-                self._bar.terms = _terms(event)
                 done = self._done + self._steps / self._planned
-                text = f"{self._label} {where}".strip()
-                self._bar.update(self._item, completed=done, description=text)
+                self._bar.show(done, f"{self._label} {where}".strip(), _terms(event))
         elif last and event.epoch == event.fit.epochs - 1:
             self._print(f"{where} {_terms(event)}")
 

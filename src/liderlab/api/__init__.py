@@ -1,0 +1,1 @@
+"""The Python API: runs, sweeps and comparisons by keywords, as convenient as the command line."""

@@ -1,0 +1,37 @@
+"""A progress bar in a notebook. It needs IPython, which every notebook has, and no widgets."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+
+class NotebookBar:
+    """An HTML progress element that is replaced in place, with text beside and below it."""
+
+    def __init__(self, total: float) -> None:
+        self._total, self._done = total, 0.0
+        self._text, self._terms = "starting", ""
+        self._handle: Any = None
+
+    def start(self) -> None:
+        from IPython.display import display
+
+        self._handle = display(self._content(), raw=True, display_id=True)
+
+    def stop(self) -> None:
+        """Nothing to do: the last state stays in the notebook."""
+
+    def show(self, done: float, text: str | None = None, terms: str | None = None) -> None:
+        """done: out of the total. None keeps a text."""
+        self._done = done
+        self._text = self._text if text is None else text
+        self._terms = self._terms if terms is None else terms
+        self._handle.update(self._content(), raw=True)
+
+    def _content(self) -> dict[str, str]:
+        share = self._done / self._total
+        line = f"{self._text} {share:.0%}"
+        bar = f'<progress value="{share:.4f}" max="1"></progress> {escape(line)}'
+        below = f"<br><small>{escape(self._terms)}</small>" if self._terms else ""
+        return {"text/html": f"<div>{bar}{below}</div>", "text/plain": line}
