@@ -33,6 +33,9 @@ _MODULES = {
     "load": "liderlab.runs.load",
     "run": "liderlab.api.single_run",
     "RunResult": "liderlab.api.run_result",
+    "sweep": "liderlab.api.many_runs",
+    "SweepResult": "liderlab.api.many_runs",
+    "compare": "liderlab.api.seed_comparison",
     "RunConfig": "liderlab.config.schema",
 }
 
@@ -40,7 +43,10 @@ __all__ = ["__version__", "analysis", *_MODULES]
 
 if TYPE_CHECKING:  # the same names once more, for type checkers and editors
     from liderlab import analysis as analysis
+    from liderlab.api.many_runs import SweepResult as SweepResult
+    from liderlab.api.many_runs import sweep as sweep
     from liderlab.api.run_result import RunResult as RunResult
+    from liderlab.api.seed_comparison import compare as compare
     from liderlab.api.single_run import run as run
     from liderlab.backbones import BACKBONES as BACKBONES
     from liderlab.backbones.network import Network as Network

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..report.formatting import number
 from ..report.glossary import METRICS, SETTINGS
+from ..report.html_table import html_table
 from ..report.run_records import RunRecord
 from ..runs.folder import RunFolder
-from .html_table import html_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,8 +10,7 @@ import typer
 from . import options as o
 from .commands import command, typed_command
 from .options import Json, argument, check_folder, flag, option
-from .output import new_console, print_json
-from .report import write_page
+from .output import new_console, print_json, report_damaged
 
 
 @command(
@@ -43,25 +42,19 @@ def sweep(
     Writes runs/ (one run folder for each), summary.csv, runs.csv and report.html into --out. Exit
     code 1 if a run failed.
     """
+    from ..api.many_runs import plan_sweep, summarise_sweep
     from ..config.yaml_values import read_yaml
     from ..files import writable_folder
     from ..report.terminal.result_tables import sweep_table
     from ..report.terminal.sweep_progress import SweepDisplay
-    from ..sweeps.engine import check_engine, default_workers, make_engine, threads_each
+    from ..sweeps.engine import check_engine, make_engine
     from ..sweeps.scheduler import run_all
-    from ..sweeps.summary import group_rows, run_rows, write_csv
-    from ..sweeps.sweep_file import check_runs, read_sweep
 
     check_engine(engine, workers, address, slurm)
     tree = read_yaml(file)
     out = out or Path("runs") / file.stem
     check_folder(out)
-    base = tree.get("base")
-    device = base.get("device") if isinstance(base, dict) else None
-    if engine == "local":
-        workers = workers or default_workers(device)
-    runs = read_sweep(tree, out, threads_each(engine, workers or 1))
-    check_runs(runs, None if engine == "local" else "cpu")
+    runs, workers = plan_sweep(tree, out, workers, engine)
     plans = [run.plan for run in runs]
     if dry_run:
         if as_json:
@@ -79,17 +72,10 @@ def sweep(
             watch=display,
             go_on=typed_command(),
         )
-    rows = run_rows(runs, outcomes)
-    groups = group_rows(runs, rows)
-    write_csv(out / "runs.csv", rows)
-    write_csv(out / "summary.csv", groups)
-    wrote = ["summary.csv", "runs.csv"]
-    if done := [
-        plan.folder for plan, row in zip(plans, rows, strict=True) if row["state"] == "done"
-    ]:
-        wrote.append("report.html")
-        write_page(done, out / "report.html", f"The sweep {out.name}")
-    failed = [row for row in rows if row["state"] == "failed"]
+    found = summarise_sweep(runs, outcomes, out)
+    report_damaged(found.left_out)
+    groups, rows, failed = found.summary, found.rows, found.failed
+    wrote = ["summary.csv", "runs.csv", *(["report.html"] if found.finished else [])]
     if as_json:
         print_json({"groups": groups, "runs": rows})
     else:

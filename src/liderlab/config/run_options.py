@@ -90,7 +90,7 @@ def run_layer(options: Mapping[str, Any]) -> Tree:
         inner = layer
         for section in sections:
             inner[section] = inner = inner.get(section) or {}
-        value = _field_value(name, given[name])
+        value = field_value(name, given[name])
         both = isinstance(value, dict) and isinstance(inner.get(last), dict)
         inner[last] = inner[last] | value if both else value
     return layer
@@ -103,7 +103,7 @@ def _place(name: str) -> int:
     return first.index(name) if name in first else len(first)
 
 
-def _field_value(name: str, value: Any) -> Any:
+def field_value(name: str, value: Any) -> Any:
     """The value of the field for the value of the option."""
     if name in ("benchmark", "method", "backbone"):
         return dict(value) if isinstance(value, Mapping) else {"name": value}

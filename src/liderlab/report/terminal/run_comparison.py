@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from ...config.diff import flat
-from ...errors import UserError
+from ...errors import UserError, unknown
 from ...functional.statistics import ConfidenceInterval
 from ..formatting import MISSING, mean_std_of, number, plain
 from ..glossary import METRICS, SETTINGS
+from ..html_table import html_table
 from ..run_records import read_all
 from ..seed_groups import (
     SeedGroup,
@@ -35,9 +37,12 @@ class Comparison:
     left_out: list[str]
 
     @classmethod
-    def of(cls, a: Path, b: Path) -> Comparison:
-        (group_a, damaged_a), (group_b, damaged_b) = _read_group(a), _read_group(b)
-        return cls((str(a), str(b)), (group_a, group_b), [*damaged_a, *damaged_b])
+    def of(cls, a: Path | Sequence[Path], b: Path | Sequence[Path]) -> Comparison:
+        """Each side is a run folder, a folder that holds its seeds, or several of them."""
+        sides = [[side] if isinstance(side, Path) else list(side) for side in (a, b)]
+        name_a, name_b = (str(s[0]) if len(s) == 1 else f"{len(s)} folders" for s in sides)
+        (group_a, damaged_a), (group_b, damaged_b) = map(_read_group, sides, (name_a, name_b))
+        return cls((name_a, name_b), (group_a, group_b), [*damaged_a, *damaged_b])
 
     def configuration(self) -> dict[str, list[Any]]:
         """Fields that differ, with both values; of several runs on a side, the first one's."""
@@ -58,6 +63,16 @@ class Comparison:
         a, b = (group.values(setting, metric) for group in self.groups)
         return list(a.values()), list(b.values()), seed_difference(b, a)
 
+    def difference(
+        self, metric: str = "faa", setting: str = "class_incremental"
+    ) -> ConfidenceInterval | None:
+        """b − a, paired by seed, with its 95 % interval; None where the metric is not defined."""
+        if metric not in METRICS:
+            raise unknown("metric", metric, METRICS)
+        if setting not in SETTINGS:
+            raise unknown("setting", setting, SETTINGS)
+        return self.metric(setting, metric)[-1]
+
     def as_tree(self) -> dict[str, Any]:
         """The comparison as plain values, for --json."""
         tree: dict[str, Any] = dict(zip("ab", self.names, strict=True))
@@ -72,19 +87,46 @@ class Comparison:
                 tree[setting][metric] = {"a": a, "b": b, "difference": difference}
         return tree
 
+    def __str__(self) -> str:
+        console = Console(width=80, color_system=None, file=StringIO(), force_jupyter=False)
+        with console.capture() as printed:
+            console.print(*comparison_tables(self), sep="\n", markup=False, highlight=False)
+        return printed.get()
 
-def _read_group(path: Path) -> tuple[SeedGroup, list[str]]:
-    """The runs in a folder, and a message about each one that cannot be read."""
-    records, problems = read_all([path])
+    def _repr_html_(self) -> str:
+        """The metrics as a table, for notebooks."""
+        a, b = (
+            f"{group.label} ({name})" for group, name in zip(self.groups, self.names, strict=True)
+        )
+        rows = [
+            [f"{label}, {METRICS[metric].label} {METRICS[metric].arrow}", *map(str, cells)]
+            for setting, label in SETTINGS.items()
+            for metric, cells in self._cells(setting)
+        ]
+        title = f"A: {a}; B: {b}. {_metric_title(self)}"
+        return html_table(title, ["", "A", "B", "B − A"], rows)
+
+    def _cells(self, setting: str) -> Iterator[tuple[str, tuple[str, str, Text]]]:
+        """The texts of a, b and b − a for every metric."""
+        for metric, fact in METRICS.items():
+            a, b, between = self.metric(setting, metric)
+            yield metric, (mean_std_of(a), mean_std_of(b), _difference(between, fact.better))
+
+
+def _read_group(paths: Sequence[Path], name: str) -> tuple[SeedGroup, list[str]]:
+    """The runs in some folders, and a message about each one that cannot be read."""
+    if not paths:
+        raise UserError("there is no run to compare: give a run folder, or several")
+    records, problems = read_all(paths)
     group, *others = group_by_seed(records)
     if others:
         fields = differing_experiment_fields(records)
         raise UserError(
-            f"the runs in {path} differ in more than their seeds ({', '.join(fields[:5])}): "
+            f"the runs in {name} differ in more than their seeds ({', '.join(fields[:5])}): "
             "compare single runs, or see all of them with: lider report"
         )
     if not any(record.result for record in records):
-        raise UserError(f"no run in {path} has finished: there is nothing to compare yet")
+        raise UserError(f"no run in {name} has finished: there is nothing to compare yet")
     return group, problems
 
 
@@ -111,18 +153,19 @@ def _configuration_table(fields: dict[str, list[Any]]) -> RenderableType:
     return table
 
 
-def _metric_table(comparison: Comparison) -> Table:
+def _metric_title(comparison: Comparison) -> str:
     several = any(len(group.runs) > 1 for group in comparison.groups)
-    title = "percent: mean ± std; B − A by seed ± 95 % interval" if several else "percent"
-    table = Table(title=title, title_justify="left")
+    return "percent: mean ± std; B − A by seed ± 95 % interval" if several else "percent"
+
+
+def _metric_table(comparison: Comparison) -> Table:
+    table = Table(title=_metric_title(comparison), title_justify="left")
     for column in ("", "A", "B", "B − A"):
         table.add_column(column, justify="right" if column else "left")
     for setting, label in SETTINGS.items():
         table.add_row(Text(label, style="dim"))
-        for metric, fact in METRICS.items():
-            a, b, between = comparison.metric(setting, metric)
-            name, difference = f"  {fact.label} {fact.arrow}", _difference(between, fact.better)
-            table.add_row(name, mean_std_of(a), mean_std_of(b), difference)
+        for metric, cells in comparison._cells(setting):
+            table.add_row(f"  {METRICS[metric].label} {METRICS[metric].arrow}", *cells)
     return table
 
 

@@ -15,6 +15,7 @@ from rich.text import Text
 from ...runs.folder import RunFolder
 from ...runs.planned_run import PlannedRun
 from ..formatting import duration, number
+from ..notebook_bar import NotebookBar
 
 SHOWN = 12  # lines of the live table
 STYLES = {"running": "cyan", "done": "green", "failed": "red", "stopped": "yellow"}
@@ -22,7 +23,7 @@ ENDED = ("done", "failed")
 
 
 class SweepDisplay:
-    """A live table in a terminal, a line per finished run elsewhere.
+    """A live table in a terminal, a bar in a notebook, a line per finished run elsewhere.
 
     A context manager, called with the state of every run by its name: `display(states)`.
     """
@@ -35,28 +36,33 @@ class SweepDisplay:
         self._started = time.monotonic()
         self._skipped = 0
         self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._bar = NotebookBar(len(plans)) if console.is_jupyter else None
 
     def __enter__(self) -> SweepDisplay:
         if self._console.is_terminal:
             self._live.start()
+        if self._bar:
+            self._bar.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._live.stop()
 
     def __call__(self, states: Mapping[str, str]) -> None:
-        first, terminal = not self._states, self._console.is_terminal
+        first, lines = not self._states, not (self._console.is_terminal or self._bar)
         for name, state in states.items():
             if state != self._states.get(name):
                 self._states[name], self._since[name] = state, time.monotonic()
                 self._notes[name] = self._note(name, state)
-                if not terminal and state in ENDED and not first:
+                if lines and state in ENDED and not first:
                     self._print(name, state)
         if first:
             self._skipped = self._count_ended()
-            if self._skipped and not terminal:
+            if self._skipped and lines:
                 self._console.print(f"skipping {self._skipped} that ended earlier")
-        if terminal:
+        if self._bar:
+            self._bar.show(self._count_ended(), self._heading())
+        elif not lines:
             self._live.update(self._table(), refresh=True)
 
     def _count_ended(self) -> int:
