@@ -1,4 +1,4 @@
-"""What is listed exists, says what the others need to know, and answers a wrong name."""
+"""Every entry of the registries exists, and a wrong name is answered with the right ones."""
 
 import inspect
 
@@ -23,7 +23,7 @@ ENTRIES = [(registry, name) for registry in REGISTRIES for name in registry]
 @pytest.mark.parametrize(
     ("registry", "name"), ENTRIES, ids=[f"{registry.kind}-{name}" for registry, name in ENTRIES]
 )
-def test_every_entry_stands_for_something(registry: Registry, name: str) -> None:
+def test_every_entry_has_a_target_and_a_summary(registry: Registry, name: str) -> None:
     entry = registry.entry(name)
     assert callable(entry.load())
     assert entry.summary
@@ -86,7 +86,7 @@ def test_a_name_like_no_other_gets_no_hint() -> None:
     assert "did you mean" not in str(error.value)
 
 
-def test_an_entry_may_hold_the_thing_itself() -> None:
+def test_an_entry_may_hold_its_target_itself() -> None:
     registry = Registry("tool", {"max": Entry(max, "the largest"), "e": Entry("math:exp", "eˣ")})
     assert registry.load("max") is max
     assert registry.load("e")(0) == 1

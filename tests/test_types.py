@@ -1,4 +1,4 @@
-"""What the rooms hand each other."""
+"""Batches, sources and schedules."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from liderlab.types import Batch, Concat, MultiStep
 
 
 class Numbers:
-    """A source whose rows say which they are."""
+    """A source whose rows are numbered."""
 
     def __init__(self, first: int, n: int, *, slots: bool = False) -> None:
         self.first, self.n, self.slots = first, n, slots
@@ -84,7 +84,7 @@ def test_rows_say_which_source_they_come_from(index: list[int]) -> None:
     joined = Concat((Numbers(0, 4), Numbers(100, 4, slots=True)))
     rows = joined.rows(torch.tensor(index))
     assert rows["slot"].tolist() == [i - 4 if i >= 4 else -1 for i in index]
-    # The same columns for every batch of an epoch, whatever rows it happens to have.
+    # The same columns for every batch of an epoch, for any rows.
     assert set(rows) == {"x", "y", "task", "slot"}
 
 

@@ -1,7 +1,7 @@
-"""Every number that a method, regulariser, backbone or benchmark takes, at its worst.
+"""Extreme values of every numeric option of methods, regularisers, backbones and benchmarks.
 
-The signatures say what there is: a new argument is tried as soon as it has an annotation. What is
-accepted must also run; what is refused is refused in one sentence, before anything is written.
+The options are read from the signatures, so that a new one is tried by itself. A value is refused in
+one sentence before a run begins, or the run goes through.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REGISTRIES: dict[str, Registry] = {
 
 
 def numbers(kind: str) -> Iterator[tuple[str, str]]:
-    """(name, argument) of all that can be chosen and holds a number."""
+    """(name, argument) of every numeric option of the registry."""
     for name, entry in REGISTRIES[kind].items():
         target = entry.load()
         function = target.__init__ if inspect.isclass(target) else target
@@ -57,20 +57,18 @@ def tree(kind: str, name: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def prepare(tree: dict[str, Any]) -> None:
-    """All that is checked before a run begins."""
+    """Run all checks that come before a run begins."""
     build(completed(make_config(tree)))
 
 
-def test_there_is_something_to_try() -> None:
+def test_cases_cover_every_registry() -> None:
     assert {kind for kind, *_ in CASES} == set(REGISTRIES)
     assert ("method", "x-der-rpc", "gamma") in CASES
     assert ("regularizer", "lider", "iterations") in CASES
 
 
 @pytest.mark.parametrize(("kind", "name", "argument"), CASES)
-def test_numbers_that_are_none_are_refused_in_one_sentence(
-    kind: str, name: str, argument: str
-) -> None:
+def test_nan_and_infinity_are_refused_in_one_sentence(kind: str, name: str, argument: str) -> None:
     for value in NEVER:
         with pytest.raises(UserError, match=argument) as refused:
             prepare(tree(kind, name, {argument: value}))
@@ -78,7 +76,7 @@ def test_numbers_that_are_none_are_refused_in_one_sentence(
 
 
 @pytest.mark.parametrize(("kind", "name", "argument"), CASES)
-def test_senseless_numbers_are_refused_in_one_sentence(kind: str, name: str, argument: str) -> None:
+def test_negative_numbers_are_refused_in_one_sentence(kind: str, name: str, argument: str) -> None:
     with pytest.raises(UserError, match=argument) as refused:
         prepare(tree(kind, name, {argument: -1}))
     assert "\n" not in str(refused.value)
@@ -103,7 +101,7 @@ def test_zero_is_refused_or_runs(
 
 
 @pytest.mark.parametrize("section", ["training", "memory"])
-def test_a_runs_own_numbers_are_checked_alike(section: str) -> None:
+def test_numbers_of_training_and_memory_are_checked_alike(section: str) -> None:
     fields = {
         "training": ("epochs", "batch_size", "replay_size", "lr", "momentum", "gamma"),
         "memory": ("size", "poison"),
@@ -126,6 +124,6 @@ def test_milestones_are_growing_epochs(milestones: Any) -> None:
     ("name", "argument"),
     [("x-der-rpc", "gamma"), ("gmed", "gamma"), ("gdumb", "cutmix_probability")],
 )
-def test_what_is_a_share_is_at_most_one(name: str, argument: str) -> None:
+def test_shares_are_at_most_one(name: str, argument: str) -> None:
     with pytest.raises(UserError, match=f"{argument} ≥ 0 and ≤ 1, but got 3"):
         prepare(tree("method", name, {argument: 3}))

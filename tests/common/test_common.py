@@ -40,7 +40,7 @@ every_method = pytest.mark.parametrize("method", METHODS)
 
 @dataclass
 class Finished:
-    """A run to compare with: what happened, and all that was left in the end."""
+    """A finished run to compare with: its events, terms and final state."""
 
     loop: Loop
     events: list[str]
@@ -108,7 +108,7 @@ def regularizer_parameters(loop: Loop) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def through_file(state: State) -> State:
-    """As it comes back from a file that is read without trusting it."""
+    """The state as read back from a file with weights_only."""
     file = io.BytesIO()
     torch.save(state, file)
     file.seek(0)
@@ -159,7 +159,7 @@ def test_it_learns(method: str, regularizer: str, learned: Callable[[str, str], 
 
 
 @every_pair
-def test_every_learnable_moves(method: str, regularizer: str, reference: Reference) -> None:
+def test_every_trained_parameter_moves(method: str, regularizer: str, reference: Reference) -> None:
     run = reference(method, regularizer)
     end = dict(network_parameters(run.loop)) | dict(regularizer_parameters(run.loop))
     assert end.keys() == run.start.keys()
@@ -176,7 +176,7 @@ def test_the_memory_never_exceeds_its_size(
     assert max(run.sizes) <= memory.size
     assert all(len(column) == memory.size for column in memory.data.values())
     if METHODS.class_of(method).rehearsal:
-        assert len(memory) > memory.size - len(run.loop.stream.names)  # and it is used
+        assert len(memory) > memory.size - len(run.loop.stream.names)  # it is filled
         labels = memory.data["y"][: len(memory)]
         assert ((labels >= 0) & (labels < len(run.loop.stream.names))).all()
     else:
@@ -187,7 +187,7 @@ def test_the_memory_never_exceeds_its_size(
 def test_the_same_run_again_is_the_same_to_the_bit(
     method: str, new: Runs, reference: Reference, differences: Callable[..., list[str]]
 ) -> None:
-    torch.manual_seed(12345)  # whatever state torch's own generator happens to be in
+    torch.manual_seed(12345)  # the state of torch's own generator must not matter
     loop = new(method, NONE)
     events = [name_of(event) for event in loop]
     expected = reference(method, NONE)
@@ -196,7 +196,7 @@ def test_the_same_run_again_is_the_same_to_the_bit(
 
 
 @every_pair
-def test_it_resumes_to_the_bit_wherever_it_is_left(
+def test_it_resumes_to_the_bit_from_any_point(
     method: str,
     regularizer: str,
     new: Runs,
@@ -233,7 +233,7 @@ def test_regularizers_at_zero_weight_leave_the_method_as_it_was(
     reference: Reference,
     differences: Callable[..., list[str]],
 ) -> None:
-    """Weights, memory, generators, accuracies: nothing tells the run from one without them."""
+    """Weights, memory, generators and accuracies are those of the run without them, to the bit."""
     loop = build(method, OFF, seed=7, options=short_options(method, 4))
     events = [name_of(event) for event in loop]
     expected = reference(method, NONE)

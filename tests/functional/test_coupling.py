@@ -114,7 +114,7 @@ def test_spreading_is_the_adjoint_of_averaging(size):
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [(6, 3), (7, 3), (3, 7), (5, 5), (4, 1)])
-def test_averaging_is_the_pooling_that_it_stands_for(inputs, outputs):
+def test_averaging_is_adaptive_pooling(inputs, outputs):
     x = torch.randn(2, inputs, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     pooled = F.adaptive_avg_pool1d(x[None], outputs)[0]
     torch.testing.assert_close(x @ averaging(inputs, outputs, x.dtype, x.device), pooled)

@@ -119,7 +119,7 @@ def test_diagonal_of_some_parameters_is_their_part_of_the_whole(
 
 
 class Odd(nn.Module):
-    """What cannot be written out: a shared weight, a layer that runs twice, a bare parameter."""
+    """Rows one by one for a shared weight, a layer that runs twice, a bare parameter."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -169,7 +169,7 @@ def test_curvature_leaves_the_network_alone(generator: torch.Generator) -> None:
     assert not any(module._forward_hooks for module in network.modules())
 
 
-def test_what_is_not_asked_for_does_not_bend(generator: torch.Generator) -> None:
+def test_other_classes_have_no_curvature(generator: torch.Generator) -> None:
     network, (x, y) = conv_net(generator), rows(5, (2, 5, 5), generator)
     found = diagonal_fisher(network, dict(network.named_parameters()), x, y, CLASSES)
     assert torch.count_nonzero(found["6.weight"][CLASSES:]) == 0
@@ -284,7 +284,7 @@ def test_linear_layer_over_positions_adds_them_up(generator: torch.Generator) ->
 def test_factors_are_those_of_the_gradients_by_the_layers_outputs(
     generator: torch.Generator,
 ) -> None:
-    """Also where a ReLU alters the output in place behind the layer's back."""
+    """Also where a ReLU alters the output in place after the layer."""
     network, (x, y) = conv_net(generator), rows(4, (2, 5, 5), generator)
     layers = kronecker_layers(network)
     assert list(layers) == ["0", "3", "6"]
@@ -304,7 +304,7 @@ def test_factors_are_those_of_the_gradients_by_the_layers_outputs(
             torch.testing.assert_close(ours, theirs)
 
 
-def test_which_layers_have_factors() -> None:
+def test_trainable_linear_layers_and_ungrouped_convolutions_have_factors() -> None:
     network = nn.Sequential(
         nn.Conv2d(2, 4, 1), nn.Conv2d(4, 4, 1, groups=2), nn.BatchNorm2d(4), nn.Linear(4, 2)
     )
@@ -363,7 +363,7 @@ def test_rows_of_a_layer_that_are_not_samples(generator: torch.Generator) -> Non
 # The quadratic form
 
 
-def test_weight_matrix_is_what_the_patches_are_multiplied_with(generator: torch.Generator) -> None:
+def test_weight_matrix_multiplies_the_patches(generator: torch.Generator) -> None:
     layer = randomise(nn.Linear(3, 2), generator)
     x, _ = rows(4, (3,), generator)
     homogeneous = torch.cat([x, torch.ones(4, 1, dtype=torch.float64)], 1)

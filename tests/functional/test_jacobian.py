@@ -96,7 +96,7 @@ def test_tolerance_stops_early_near_the_truth():
     assert len(calls) < 50
 
 
-def test_what_does_not_depend_has_constant_zero_and_no_nan():
+def test_an_independent_map_has_constant_zero_and_no_nan():
     x = maps().requires_grad_()
     dead = jacobian_lipschitz(x, (0 * x).relu())
     assert torch.equal(dead, torch.zeros(3, dtype=torch.float64))
@@ -104,7 +104,7 @@ def test_what_does_not_depend_has_constant_zero_and_no_nan():
     assert torch.equal(jacobian_lipschitz(x, other * 2), torch.zeros(3, dtype=torch.float64))
 
 
-def test_samples_do_not_touch_each_other():
+def test_samples_are_independent():
     model, x = stage(), maps()
     both, alone = x.clone().requires_grad_(), x[1:2].clone().requires_grad_()
     torch.testing.assert_close(

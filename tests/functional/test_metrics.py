@@ -29,7 +29,7 @@ def test_final_forgetting_counts_from_the_best_accuracy_before_the_last_task() -
     assert metrics.final_forgetting(SEEN_ONLY) == pytest.approx(((90 - 50) + (80 - 85)) / 2)
 
 
-def test_what_a_task_scored_before_it_was_trained_cannot_be_forgotten() -> None:
+def test_accuracy_before_a_tasks_training_cannot_be_forgotten() -> None:
     lucky = ONE_AHEAD.clone()
     lucky[0, 1] = 99.0  # task 1 before its own training
     assert metrics.final_forgetting(lucky) == metrics.final_forgetting(SEEN_ONLY)

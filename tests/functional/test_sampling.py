@@ -91,7 +91,7 @@ def test_a_reservoir_without_room_takes_nothing() -> None:
 
 
 @given(st.lists(st.integers(-1, 6), max_size=30))
-def test_keep_last_marks_what_writing_in_order_leaves(slots: list[int]) -> None:
+def test_keep_last_marks_the_rows_that_survive_writing_in_order(slots: list[int]) -> None:
     written = {slot: row for row, slot in enumerate(slots) if slot >= 0}
     expected = [written.get(slot) == row for row, slot in enumerate(slots)]
     assert keep_last(torch.tensor(slots, dtype=torch.int64)).tolist() == expected

@@ -26,7 +26,7 @@ def dense(apply, shape: tuple[int, ...]) -> Tensor:
         ({"groups": 3}, (3, 6, 6)),
     ],
 )
-def test_convolution_is_the_operator_that_it_is(options, shape):
+def test_convolution_is_the_norm_of_its_dense_matrix(options, shape):
     torch.manual_seed(0)
     layer = nn.Conv2d(3, 6, 3, **options).double()
     truth = torch.linalg.svdvals(dense(lambda x: layer(x), (1, *shape)))[0].detach()

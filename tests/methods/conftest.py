@@ -1,5 +1,5 @@
-"""Two stages for a method: `scene`, a real run's step in float64, and `make_step`, one whose every
-number is the test's own (a linear network, pixels as they are, chosen draws)."""
+"""Two steps to test a method in: `scene`, a real run's step in float64, and `make_step`, whose every
+number the test chooses (a linear network, pixels as they are, given draws)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RecordingStep(FinishingStep):
 
 @dataclass
 class Scene:
-    """A step of some task: `batch` comes from the stream, `drawn` is what the method drew."""
+    """A step of some task: `batch` comes from the stream, `drawn` holds the method's draws."""
 
     loop: Loop
     step: RecordingStep
@@ -136,7 +136,7 @@ class AsItIs:
 
 
 class ScriptedStep(FinishingStep):
-    """Its draws are the slots that the test says."""
+    """Draws the slots that the test gives."""
 
     draws: list[Tensor]
 
@@ -145,7 +145,7 @@ class ScriptedStep(FinishingStep):
         return self.batch(self.memory.rows(slots), None)
 
     def take(self, loss: Tensor) -> None:
-        """The step that the learner would take, and what waits for it."""
+        """Take the step that the learner would take, and run the deferred work."""
         self.network.zero_grad()
         loss.backward()
         with torch.no_grad():

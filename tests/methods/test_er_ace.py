@@ -67,7 +67,7 @@ def test_the_first_task_has_neither_mask_nor_replay(scene: Callable[..., Any]) -
     assert at.loop.memory.seen == 25  # but it fills the memory
 
 
-def test_it_stores_what_the_stream_shows(scene: Callable[..., Any]) -> None:
+def test_it_stores_the_stream_batch(scene: Callable[..., Any]) -> None:
     at = scene("er-ace", size=50)
     at.losses()
     at.step.finish()

@@ -1,4 +1,4 @@
-"""GDumb: it collects, and fits a network on what it has collected."""
+"""GDumb: it fills the memory, then fits a network to it."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_every_fit_starts_from_the_initial_weights(build: Callable[..., Loop]) -
         if isinstance(event, TaskDone):
             for name, value in loop.network.named_parameters():
                 torch.testing.assert_close(value, start[name])
-                value.data.fill_(0.123)  # whatever becomes of it, the next fit starts afresh
+                value.data.fill_(0.123)  # the next fit must not start from it
 
 
 def test_a_sample_is_offered_once(build: Callable[..., Loop]) -> None:
@@ -178,6 +178,6 @@ def test_a_sample_is_offered_once(build: Callable[..., Loop]) -> None:
         ("fit_after", "taks", "did you mean 'task'"),
     ],
 )
-def test_what_makes_no_sense_is_refused(option: str, value: Any, message: str) -> None:
+def test_wrong_options_are_refused(option: str, value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         GDumb(**{option: value})

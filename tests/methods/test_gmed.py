@@ -122,7 +122,7 @@ def test_further_edits_are_shorter_and_are_counted(make_step: Callable[..., Any]
     torch.testing.assert_close(moves[1], moves[0] * torch.tensor([[1.0], [0.25], [0.5]]).double())
 
 
-def test_what_is_edited_is_what_is_replayed(make_step: Callable[..., Any]) -> None:
+def test_the_edited_samples_are_replayed(make_step: Callable[..., Any]) -> None:
     method = GMED(alpha=1 / UNIT)
     step, batch = step_of(make_step, method)
     terms = method.losses(batch, step)
@@ -156,13 +156,13 @@ def test_edits_below_one_grey_level_survive_and_end_with_the_sample(
     assert (off_grid == edited).all()
     slot = int(edited.nonzero()[0])
     rows = loop.stream.tasks[0].train.rows(torch.arange(60) % len(loop.stream.tasks[0].train))
-    while data["edits"][slot] > 0:  # until somebody new takes its place
+    while data["edits"][slot] > 0:  # until another sample replaces it
         loop.memory.seen = 0
         loop.memory.offer(torch.Generator().manual_seed(0), **rows)
     assert torch.equal(data["x"][slot], data["x"][slot].round())
 
 
-def test_without_a_step_to_go_it_is_experience_replay(build: Callable[..., Loop]) -> None:
+def test_with_edits_of_size_zero_it_is_experience_replay(build: Callable[..., Loop]) -> None:
     """α = 0 edits nothing, so that only the pixels' type differs from ER."""
     ends = []
     for name, options in (("gmed", {"alpha": 0.0}), ("er", {})):
@@ -177,12 +177,12 @@ def test_without_a_step_to_go_it_is_experience_replay(build: Callable[..., Loop]
 @pytest.mark.parametrize(
     ("option", "value"), [("alpha", -1.0), ("beta", -1.0), ("gamma", 1.5), ("gamma", -0.1)]
 )
-def test_what_makes_no_sense_is_refused(option: str, value: float) -> None:
+def test_wrong_options_are_refused(option: str, value: float) -> None:
     with pytest.raises(ValueError, match="Expected"):
         GMED(**{option: value})
 
 
-def test_dropout_does_not_pass_for_interference(build: Callable[..., Loop]) -> None:
+def test_dropout_does_not_cause_edits(build: Callable[..., Loop]) -> None:
     """Both passes drop out the same units: where the step ahead is nothing, so is the edit."""
     moved: dict[float, float] = {}
     for lr in (1e-9, 0.1):

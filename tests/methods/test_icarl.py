@@ -169,7 +169,7 @@ def test_scores_are_distances_to_the_exemplars_mean(
     stored = step.memory.rows(torch.arange(len(step.memory)))
     means = means_by_hand(stored["x"].flatten(1) @ FEATURES.double().T, stored["y"], normalize)
     scores = method.classifier(step.network)(batch.x)
-    assert (scores[:, [0, 1, 4, 5]] == -torch.inf).all()  # nobody has seen them
+    assert (scores[:, [0, 1, 4, 5]] == -torch.inf).all()  # not seen yet
     for row, x in enumerate(TASK[0].double()):
         feature = FEATURES.double() @ x
         feature = feature / feature.norm() if normalize else feature
@@ -222,7 +222,7 @@ def test_distillation_is_from_the_network_of_the_last_tasks_end(build: Callable[
     assert not torch.equal(after["backbone.fc.weight"], now["backbone.fc.weight"])
 
 
-def test_what_it_keeps_comes_back_in_a_new_run(build: Callable[..., Loop]) -> None:
+def test_its_state_is_restored_in_a_new_run(build: Callable[..., Loop]) -> None:
     loop = build("icarl")
     for _ in loop:
         pass

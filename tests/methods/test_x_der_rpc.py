@@ -80,7 +80,7 @@ def test_one_class_has_no_simplex() -> None:
         simplex_vertices(1)
 
 
-def test_the_last_unit_of_the_network_plays_no_part() -> None:
+def test_the_last_unit_of_the_network_is_ignored() -> None:
     output = torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
     changed = output.clone()
     changed[:, -1] += 7
@@ -115,7 +115,7 @@ def test_implanting_row_by_row(classes: range) -> None:
     assert torch.equal(result[:, elsewhere], stored[:, elsewhere])
 
 
-def test_what_is_implanted_never_beats_a_positive_true_logit() -> None:
+def test_implanted_logits_never_beat_a_positive_true_logit() -> None:
     generator = torch.Generator().manual_seed(0)
     stored, new = torch.randn(2, 500, 6, dtype=DOUBLE, generator=generator)
     y = torch.randint(2, (500,), generator=generator)

@@ -1,4 +1,4 @@
-"""Getting hold of the maps: the right values, whole passes, and nothing left behind."""
+"""Recording maps: the right values, whole passes, and no trace afterwards."""
 
 import copy
 import gc
@@ -45,7 +45,7 @@ def test_records_input_and_stages_pass_by_pass():
         assert features["1"].requires_grad
 
 
-def test_the_input_is_left_out_where_the_chain_has_none():
+def test_a_chain_without_input_does_not_record_it():
     class Keyed(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -72,7 +72,7 @@ def test_the_input_is_left_out_where_the_chain_has_none():
 
 
 @pytest.mark.parametrize("mode", [True, False])
-def test_what_works_in_place_behind_a_tap_leaves_the_record_alone(mode):
+def test_in_place_layers_behind_a_tap_do_not_change_the_record(mode):
     model, recorder = network(), FeatureRecorder()
     recorder.attach(model, [INPUT, "1"])
     for training in (not mode, mode, mode, not mode):  # dropout works in place in one of them only
@@ -84,7 +84,7 @@ def test_what_works_in_place_behind_a_tap_leaves_the_record_alone(mode):
         assert torch.equal(passes[0]["1"], expected)
 
 
-def test_a_changed_input_leaves_the_record_alone():
+def test_changing_the_input_does_not_change_the_record():
     class Normalising(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -109,7 +109,7 @@ def test_gradients_flow_through_the_record():
     assert model[0].weight.grad.abs().sum() > 0
 
 
-def test_taps_of_our_resnet_stand_before_the_relu():
+def test_taps_of_our_resnet_are_before_the_relu():
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model = resnet18(10, (3, 16, 16), width=8).eval()
@@ -138,10 +138,10 @@ def test_works_in_inference_mode():
         assert (passes[0]["1"] < 0).any()
 
 
-# What is refused
+# Refusals
 
 
-def test_nothing_heard_is_an_error():
+def test_recording_without_a_pass_is_an_error():
     model, recorder = network(), FeatureRecorder()
     recorder.attach(model, ["1"])
     with pytest.raises(RuntimeError, match="No pass was recorded"), recorder.recording():
@@ -208,7 +208,7 @@ def test_an_unknown_stage_leaves_the_network_as_it_was():
     assert hooks(model) == 0
 
 
-# What stays behind: nothing
+# No trace afterwards
 
 
 def hooks(model: nn.Module) -> int:

@@ -103,7 +103,7 @@ def test_penalty_and_its_gradient_are_those_of_the_dense_jacobians():
         assert a.abs().max() > 1e-4
 
 
-def test_passes_to_come_do_not_change_its_gradient():
+def test_later_passes_do_not_change_its_gradient():
     """They move BatchNorm's running statistics, which the pass in eval mode has worked with."""
     gradients = []
     for another in (False, True):

@@ -30,7 +30,7 @@ def lab_batch(slots: list[int], tasks: list[int]) -> SimpleNamespace:
         ({"alpha": 0.0, "beta": 0.0}, []),
     ],
 )
-def test_hears_the_rows_it_is_told_to(options, rows):
+def test_watches_the_chosen_rows(options, rows):
     model = network().eval()
     lider = LiDER(model, STAGES, **{"alpha": 0.2, "beta": 0.7, **options})
     lider.calibrate([images(8, seed=1)])
@@ -96,7 +96,7 @@ def test_a_run_learns_the_targets(build, draw):
 
 
 @pytest.mark.parametrize("changed", [{"on": "stream"}, {"rows": "past"}])
-def test_fresh_draws_hear_all_of_the_memory_or_are_refused(changed: dict[str, Any]) -> None:
+def test_fresh_draws_watch_all_drawn_rows_or_are_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(UserError, match="draw='fresh' draws from the memory"):
         LiDER(draw="fresh", **changed)
 
@@ -121,7 +121,7 @@ def test_a_state_for_unknown_stages_is_one_sentence() -> None:
     assert torch.equal(known.targets, saved.targets)
 
 
-def test_only_the_host_looks_whether_the_iteration_may_end(monkeypatch) -> None:
+def test_the_tolerance_is_checked_on_the_host_alone(monkeypatch) -> None:
     """Elsewhere every look would wait for the device."""
     seen: list[float] = []
 

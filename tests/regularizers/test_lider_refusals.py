@@ -1,4 +1,4 @@
-"""What LiDER refuses, and what it says."""
+"""Arguments and networks that LiDER refuses, and its messages."""
 
 import re
 
@@ -69,7 +69,7 @@ def test_set_ups_that_are_degenerate_for_every_batch_are_refused(stages, size, s
     assert lider.terms() == {}
 
 
-def test_the_batch_form_takes_what_the_spatial_form_refuses():
+def test_the_batch_form_takes_maps_that_the_spatial_form_refuses():
     model = network()
     lider = LiDER(model, ["1", "6"], estimator="batch")
     watch(lider, model, images())
@@ -86,7 +86,7 @@ def test_the_batch_form_takes_what_the_spatial_form_refuses():
         (["1", "3"], 1, "λ between input and 1 has no gradient.*or from_input=False"),
     ],
 )
-def test_lambdas_without_gradient_are_said_once(stages, channels, says, meet, caplog):
+def test_lambdas_without_gradient_are_warned_about_once(stages, channels, says, meet, caplog):
     model = network(channels=channels)
     lider = LiDER(model, stages)
     meet(lider, model, images(channels=channels))
@@ -103,7 +103,7 @@ def test_networks_without_maps_are_refused():
         LiDER().attach(ConvNet(5, (3, 1, 1), width=4), images(size=1))
 
 
-def test_calibrating_with_nothing_is_refused():
+def test_calibrating_without_samples_is_refused():
     model = network()
     with pytest.raises(ValueError, match="at least 1 samples"):
         LiDER(model, STAGES).calibrate([])

@@ -1,4 +1,4 @@
-"""Stages that nobody named."""
+"""Stages that LiDER finds itself."""
 
 import logging
 
@@ -20,7 +20,7 @@ def test_default_stages_of_our_backbones():
     assert len(LiDER(model).targets) == 5
 
 
-def test_stages_are_found_at_calibration_and_said(caplog):
+def test_stages_are_found_at_calibration_and_logged(caplog):
     model = network().eval()
     lider = LiDER(model, alpha=0.0, beta=1.0)
     for needs_stages in (lider.param_groups, lider.watch().__enter__):
@@ -39,7 +39,7 @@ def test_stages_are_found_at_calibration_and_said(caplog):
     torch.testing.assert_close(lider.penalty(), expected)
 
 
-def test_from_an_example_degenerate_stages_are_left_out_and_said(caplog):
+def test_with_an_example_degenerate_stages_are_left_out_and_logged(caplog):
     """ResNet18 on 8x8 digits: one channel at the start, one position at the end."""
     model, lider = resnet18(10, (1, 8, 8), width=4), LiDER()
     with caplog.at_level(logging.INFO, logger="liderlab"):

@@ -1,4 +1,4 @@
-"""What counts inside `watch()`, and copies that are not heard."""
+"""Passes and rows that count inside `watch()`, and copies that do not."""
 
 import copy
 import pickle
@@ -24,7 +24,7 @@ def test_nothing_watched_is_exactly_zero():
     assert lider.terms() == {}
 
 
-def test_a_penalty_is_paid_once():
+def test_a_watched_pass_counts_in_one_penalty():
     model = network()
     lider = LiDER(model, STAGES)
     with lider.watch():
@@ -37,10 +37,10 @@ def test_a_penalty_is_paid_once():
     with pytest.warns(UserWarning, match=r"no watch\(\)"):
         assert lider.penalty() == 0
     assert lider.terms() == {}
-    assert lider.penalty() == 0  # said once: a warning here would be an error
+    assert lider.penalty() == 0  # warned once: a second warning would be an error
 
 
-def test_a_penalty_of_zero_weight_or_of_too_few_rows_is_no_reason_to_warn():
+def test_no_warning_at_zero_weight_or_with_too_few_rows():
     assert LiDER(network(), STAGES, alpha=0.0, beta=0.0).penalty() == 0
     model = network()
     lider = LiDER(model, STAGES)
@@ -49,7 +49,7 @@ def test_a_penalty_of_zero_weight_or_of_too_few_rows_is_no_reason_to_warn():
     assert lider.penalty() == 0  # warnings are errors here
 
 
-def test_stages_left_out_are_on_record():
+def test_stages_left_out_are_recorded():
     model = resnet18(10, (1, 8, 8), width=8)
     lider = LiDER()
     lider.attach(model, torch.zeros(2, 1, 8, 8))
@@ -62,7 +62,7 @@ def test_stages_left_out_are_on_record():
     assert named.resolved() == {"chain": ["stem", "layer1"], "left_out": []}
 
 
-def test_passes_are_averaged_whatever_their_size():
+def test_passes_of_different_sizes_count_equally():
     model = network().eval()
     lider = LiDER(model, STAGES, alpha=0.2, beta=0.7)
     lider.calibrate([images(8, seed=1)])
@@ -206,7 +206,7 @@ def test_no_random_number_is_drawn():
 
 
 @pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
-def test_copies_of_the_network_are_not_heard(twin_of):
+def test_copies_of_the_network_are_not_watched(twin_of):
     model = network().eval()
     lider = LiDER(model, STAGES)
     lider.calibrate([images(8, seed=1)])

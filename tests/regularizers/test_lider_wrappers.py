@@ -80,7 +80,7 @@ def test_under_compile(backend, attach_to):
     torch._dynamo.reset()
 
 
-def test_hooks_that_a_compiled_network_leaves_out_are_noticed():
+def test_attaching_after_compilation_is_an_error():
     torch._dynamo.reset()
     model = network()
     compiled = torch.compile(model, backend="eager")

@@ -22,7 +22,7 @@ Build = Callable[..., Loop]
 
 
 def step_of(loop: Loop, task: int) -> Step:
-    """What a regulariser is handed at the end of a task."""
+    """The step that a regulariser gets at the end of a task."""
     now = loop.stream.tasks[task]
     return loop._step(now, Fit(now.train, 1, Recipe(0.1)), 1)
 
@@ -64,7 +64,7 @@ def test_importance_is_the_decayed_sum_of_the_tasks_fishers(build: Build) -> Non
         assert torch.equal(oewc.mode, theta)
 
 
-def test_classes_to_come_stay_free(build: Build) -> None:
+def test_later_classes_stay_free(build: Build) -> None:
     loop = build("finetune", {"oewc": {}})
     oewc = loop.regularizers[0]
     oewc.end_task(step_of(loop, 1))
@@ -110,7 +110,7 @@ def test_penalty_and_gradient_are_the_closed_form() -> None:
     torch.testing.assert_close(gradient, 3.0 * oewc.importance * moved)
 
 
-def test_no_term_before_a_task_is_consolidated_and_none_of_value_at_the_mode(build: Build) -> None:
+def test_no_term_before_a_task_is_consolidated_and_zero_at_the_mode(build: Build) -> None:
     loop = build("finetune", {"oewc": {"weight": 5.0}})
     oewc, step = loop.regularizers[0], step_of(loop, 0)
     assert oewc.losses(step) == {}
@@ -130,7 +130,7 @@ def test_zero_weight_computes_and_keeps_nothing(
     assert loop.generators.state_dict() == {}
 
 
-def test_training_stays_nearer_to_what_mattered(build: Build) -> None:
+def test_important_weights_move_less(build: Build) -> None:
     """With the penalty, the first task's weights move less in the directions of its Fisher."""
 
     def distance(weight: float) -> float:
@@ -165,7 +165,7 @@ def test_resumes_bit_for_bit(
     assert differences(second.state_dict(), whole.state_dict()) == []
 
 
-# The rows it looks at
+# The rows of a task
 
 
 def labels(rows: TaskRows, step: Step) -> tuple[Tensor, Tensor]:
@@ -208,10 +208,10 @@ def test_sampled_labels_are_drawn_over_the_classes_seen(build: Build) -> None:
     assert (counts > 30).all()  # of 240; true labels are the third and fourth class only
 
 
-# What can go wrong
+# Failures
 
 
-def test_a_penalty_too_stiff_for_the_learning_rate_is_pointed_out(
+def test_a_penalty_too_stiff_for_the_learning_rate_is_warned_about(
     build: Build, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

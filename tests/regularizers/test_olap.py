@@ -23,7 +23,7 @@ Build = Callable[..., Loop]
 
 
 def step_of(loop: Loop, task: int) -> Step:
-    """What a regulariser is handed at the end of a task."""
+    """The step that a regulariser gets at the end of a task."""
     now = loop.stream.tasks[task]
     return loop._step(now, Fit(now.train, 1, Recipe(0.1)), 1)
 
@@ -143,7 +143,7 @@ def test_tasks_that_share_a_factor_add_up_exactly(shared: str) -> None:
 
 
 def test_one_row_of_a_linear_network_gives_the_dense_fisher(build: Build) -> None:
-    """λ/2 (∇log p · Δ)² per layer, for the single row that was looked at."""
+    """λ/2 (∇log p · Δ)² per layer, for the single row used."""
     loop = build("finetune", {"olap": {"samples": 1, "weight": 2.0}}, backbone="mlp")
     olap, step = loop.regularizers[0], step_of(loop, 0)
     (x, y) = next(olap._rows.batches(step))
@@ -188,7 +188,7 @@ def test_end_of_task_leaves_the_network_as_it_was(
     assert all(p.grad is None for p in loop.network.parameters())
 
 
-def test_no_term_before_a_task_is_consolidated_and_none_of_value_at_the_mode(build: Build) -> None:
+def test_no_term_before_a_task_is_consolidated_and_zero_at_the_mode(build: Build) -> None:
     loop = build("finetune", {"olap": {}})
     olap, step = loop.regularizers[0], step_of(loop, 0)
     assert olap.losses(step) == {}
@@ -226,7 +226,7 @@ def test_resumes_bit_for_bit(
     assert differences(second.state_dict(), whole.state_dict()) == []
 
 
-def test_a_penalty_too_stiff_for_the_learning_rate_is_pointed_out(
+def test_a_penalty_too_stiff_for_the_learning_rate_is_warned_about(
     build: Build, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

@@ -1,4 +1,4 @@
-"""sSGD: the recipe it makes, and a dropout that nobody else notices."""
+"""sSGD: its recipe, and a dropout that copies and other hooks do not notice."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_recipe_of_each_task(stream: SplitStream) -> None:
     assert SSGD(decay=0.5).adapt(recipe, stream.tasks[1]).batch_size == 32
 
 
-def test_the_loop_trains_with_it(build: Build) -> None:
+def test_the_loop_uses_its_recipe(build: Build) -> None:
     loop = build("finetune", {"ssgd": {"decay": 0.5, "batch_size": 6}})
     seen = {}
     for event in loop:
@@ -55,7 +55,7 @@ def test_the_loop_trains_with_it(build: Build) -> None:
     assert seen == {0: (0.1, 4), 1: (0.05, 4), 2: (0.025, 4)}  # 24 rows a task
 
 
-def test_identity_setting_changes_nothing(
+def test_switched_off_it_changes_nothing(
     build: Build, differences: Callable[..., list[str]], stream: SplitStream
 ) -> None:
     options = {"decay": 1.0, "dropout": 0.0, "batch_size": None}
@@ -76,7 +76,7 @@ def test_identity_setting_changes_nothing(
 # Dropout
 
 
-def test_drops_what_the_last_layer_sees(network: Network, x: Tensor) -> None:
+def test_drops_from_the_last_layers_input(network: Network, x: Tensor) -> None:
     SSGD(dropout=0.25).attach(network)
     seen: list[Tensor] = []
     network.backbone.fc.register_forward_hook(lambda module, args, output: seen.append(args[0]))
@@ -90,7 +90,7 @@ def test_drops_what_the_last_layer_sees(network: Network, x: Tensor) -> None:
 
 
 @pytest.mark.parametrize("where", ["features", "stages"])
-def test_is_inert_in_eval_mode(network: Network, x: Tensor, where: Any) -> None:
+def test_drops_nothing_in_eval_mode(network: Network, x: Tensor, where: Any) -> None:
     plain = network.eval()(x)
     SSGD(dropout=0.5, where=where).attach(network, x)
     assert torch.equal(network.eval()(x), plain)
@@ -122,7 +122,7 @@ def test_dropping_stages_is_dropout_behind_every_relu(network: Network, x: Tenso
 
 @pytest.mark.parametrize("backbone", [ConvNet, resnet18])
 @pytest.mark.parametrize("where", ["features", "stages"])
-def test_every_backbone_has_a_place_for_it(backbone: Any, where: Any, x: Tensor) -> None:
+def test_dropout_acts_in_every_backbone(backbone: Any, where: Any, x: Tensor) -> None:
     body, ssgd = backbone(6, SHAPE, width=4), SSGD(dropout=0.5, where=where)
     ssgd.attach(Network(body), x)
     ssgd.attach(Network(body), x)  # anew, not twice
@@ -138,7 +138,7 @@ def test_a_fixed_readout_is_not_the_last_layer(x: Tensor) -> None:
     assert not readout._forward_pre_hooks
 
 
-def test_other_networks(x: Tensor) -> None:
+def test_networks_without_taps(x: Tensor) -> None:
     network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 5, 3, stride=2))
     SSGD(dropout=0.5, where="stages").attach(network, x)
     assert [len(module._forward_hooks) for module in network] == [0, 1, 1]
@@ -148,7 +148,7 @@ def test_other_networks(x: Tensor) -> None:
         SSGD(dropout=0.5, where="stages").attach(network)
 
 
-def test_lider_sees_the_same_whoever_comes_first(x: Tensor) -> None:
+def test_lider_sees_the_same_in_either_order_of_attaching(x: Tensor) -> None:
     def constants(lider_first: bool) -> Tensor:
         torch.manual_seed(0)
         network = Network(ConvNet(6, SHAPE, width=4))
@@ -173,7 +173,7 @@ def test_runs_repeat_and_resume_bit_for_bit(
     for event in first:
         if isinstance(event, StepDone) and (event.task.index, event.batch) == (1, 1):
             break
-    torch.manual_seed(123)  # what happened to torch's own generator in between does not matter
+    torch.manual_seed(123)  # the state of torch's own generator must not matter
     second.load_state_dict(first.state_dict())
     list(second)
     assert differences(second.state_dict(), whole.state_dict()) == []

@@ -1,4 +1,4 @@
-"""Which tensors are looked at: wrappers, names, and stages found by looking."""
+"""Stages: wrappers, names, and stages found with an example."""
 
 import pytest
 import torch
@@ -67,7 +67,7 @@ def test_stages_are_the_last_of_equally_shaped_children_in_running_order():
     assert find_stages(ForeignResNet(), EXAMPLE) == ["relu", "layer1", "layer2", "layer3"]
 
 
-def test_a_big_features_is_looked_into():
+def test_a_single_child_that_makes_all_maps_is_opened():
     model = FeaturesAndClassifier()
     assert find_stages(model.features, EXAMPLE) == ["1", "2", "4"]
     assert find_stages(model, EXAMPLE) == ["features.1", "features.2", "features.4"]
@@ -75,7 +75,7 @@ def test_a_big_features_is_looked_into():
     assert find_stages(model, tiny) == ["features.1"]
 
 
-def test_a_wrapped_backbone_is_looked_into():
+def test_a_wrapped_backbone_is_opened():
     stages = find_stages(Network(ForeignResNet()), EXAMPLE)
     assert stages == [f"backbone.{name}" for name in ("relu", "layer1", "layer2", "layer3")]
 
@@ -88,7 +88,7 @@ def test_nothing_is_found_where_there_are_no_maps():
     assert find_stages(nn.Sequential(nn.Flatten(), nn.Linear(768, 5)), EXAMPLE) == []
 
 
-def test_what_was_found_above_stays_if_nothing_lies_below():
+def test_stages_of_the_parent_remain_if_its_children_have_none():
     class Reshaping(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -100,7 +100,7 @@ def test_what_was_found_above_stays_if_nothing_lies_below():
     assert find_stages(nn.Sequential(Reshaping()), EXAMPLE) == ["0"]
 
 
-def test_looking_changes_nothing():
+def test_finding_stages_changes_nothing():
     model = ForeignResNet()
     model.bn1.eval()
     before = {name: value.clone() for name, value in model.state_dict().items()}
@@ -154,7 +154,7 @@ def test_any_module_can_be_named():
     assert tapped_module(foreign, "layer1") is foreign.layer1
 
 
-def test_an_unknown_name_is_refused_with_what_there_is():
+def test_an_unknown_stage_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match=r"'layer9'; it has fc, .*layer3, conv1"):
         tapped_module(ForeignResNet(), "layer9")
     with pytest.raises(ValueError, match="it has stem, layer1"):

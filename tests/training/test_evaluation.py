@@ -85,7 +85,7 @@ def test_classes_that_were_not_seen_yet_are_never_predicted(stream: SplitStream)
     assert evaluation.confusion[:, 2:].sum() == 0
 
 
-def test_the_summary_says_null_where_nothing_is_defined(stream: SplitStream) -> None:
+def test_undefined_metrics_are_none(stream: SplitStream) -> None:
     joint = Evaluation(3)
     joint.after_task(Guess(0), stream, stream.tasks[-1])
     for setting in ("class_incremental", "task_incremental"):
@@ -125,7 +125,7 @@ def test_the_summary_is_the_metrics_of_the_matrices(stream: SplitStream) -> None
 def test_scoring_leaves_every_module_in_its_mode(stream: SplitStream) -> None:
     network = nn.Sequential(nn.Flatten(), nn.Linear(192, 6), nn.BatchNorm1d(6), nn.Dropout(0.5))
     network.train()
-    network[2].eval()  # as somebody who froze it wants it to stay
+    network[2].eval()  # frozen: it must stay in eval mode
     statistics = network[2].running_mean.clone()
     first, _ = score(network, stream, stream.tasks[0])
     second, _ = score(network, stream, stream.tasks[0])

@@ -159,7 +159,7 @@ def test_a_run_on_the_device_never_waits_and_learns_the_same(build: Build, metho
 
 @pytest.mark.parametrize("method", ["x-der-rpc", "icarl", "gdumb"])
 @pytest.mark.parametrize("memory", [True, False], ids=["far memory", "near memory"])
-def test_the_other_methods_mix_no_devices(build: Build, method: str, memory: bool) -> None:
+def test_the_other_methods_do_not_mix_devices(build: Build, method: str, memory: bool) -> None:
     options = {"fit_epochs": 2} if method == "gdumb" else {}
     far, near = (build(method, epochs=1, options=options) for _ in range(2))
     train_far(far, memory=memory, strict=False)
@@ -185,7 +185,7 @@ def test_analyses_take_their_samples_to_the_network(analysis: Callable[..., Any]
         assert analysis(ConvNet(4, (3, 8, 8), width=8).to(FAR), torch.rand(2, 3, 8, 8))
 
 
-def test_the_device_has_its_rules() -> None:
+def test_the_far_device_refuses_reads_and_mixed_operations() -> None:
     device = FarDevice()
     with device:
         x = torch.ones(2, 3).to(FAR)

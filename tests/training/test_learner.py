@@ -88,7 +88,7 @@ def test_momentum_and_decay_are_sgds() -> None:
     assert network.w.item() == pytest.approx(w)
 
 
-def test_what_regularizers_learn_is_stepped_in_their_own_group() -> None:
+def test_regularizers_parameters_are_stepped_in_their_own_group() -> None:
     network, target = Weights(1.0), Target()
     made = learner(network, nn.Module(), target, weight_decay=1.0)
     made.step({"loss": network.w.sum() + 2 * target.c.sum()})
@@ -197,7 +197,7 @@ def test_a_new_fit_begins_without_momentum() -> None:
     assert network.w.item() == pytest.approx(before - 0.1)
 
 
-def test_skipped_steps_are_told_without_burying_the_rest(
+def test_skipped_steps_are_warned_about_ever_more_rarely(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     network = Weights(1.0)
@@ -222,7 +222,7 @@ def test_a_step_left_out_in_float16_does_not_stop_the_next() -> None:
     assert network.w.item() == pytest.approx(0.9)
 
 
-def test_an_overscaled_step_is_no_reason_to_stop_when_it_is_looked_at_later() -> None:
+def test_an_overscaled_step_found_by_a_later_check_does_not_stop_the_run() -> None:
     network = Weights(1.0).float()
     made = Learner(network, nn.Module(), [], scale=True, look_every=10)
     made.start(Recipe(lr=0.1))

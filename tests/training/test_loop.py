@@ -1,4 +1,4 @@
-"""The loop: what happens in which order, on which rows."""
+"""The loop: the order of events, and the rows of each batch."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_events_come_in_order(build: Build) -> None:
     assert seen == expected
 
 
-def test_the_cursor_is_the_next_thing_to_do(build: Build) -> None:
+def test_the_cursor_is_the_next_batch(build: Build) -> None:
     loop = build("finetune", epochs=2)
     assert loop.cursor == Cursor()
     events = iter(loop)
@@ -216,7 +216,7 @@ def test_two_loops_from_one_state_do_not_disturb_each_other(
 
 
 class Witness(Regularizer):
-    """Notes what it is asked, and adds a term without gradient."""
+    """Records its calls, and adds a term without gradient."""
 
     def __init__(self, name: str, notes: list[str]) -> None:
         super().__init__()
@@ -246,7 +246,7 @@ class Witness(Regularizer):
         self.notes.append(f"{self.name} end {step.task.index}")
 
 
-def test_regularizers_are_asked_in_turn_and_hear_every_pass(build: Build) -> None:
+def test_regularizers_are_called_in_turn_and_watch_every_pass(build: Build) -> None:
     loop = build("er", epochs=1, recipe=Recipe(lr=0.1, batch_size=12))
     notes: list[str] = []
     loop.regularizers += [Witness("a", notes), Witness("b", notes)]
@@ -320,7 +320,7 @@ def test_the_schedule_follows_the_epoch(build: Build) -> None:
     assert moved == [True, True, False, False, False]
 
 
-def test_a_run_starts_by_training_and_still_knows_the_untrained_network(build: Build) -> None:
+def test_a_run_starts_by_training_and_measures_the_untrained_network_later(build: Build) -> None:
     loop, untouched = build("finetune"), build("finetune")
     expected = Evaluation(3)
     expected.before_training(untouched.network, untouched.stream)
@@ -329,7 +329,7 @@ def test_a_run_starts_by_training_and_still_knows_the_untrained_network(build: B
     assert loop.evaluation.untrained.isnan().all()  # nothing was evaluated before the first step
     for event in events:
         if isinstance(event, TaskDone):
-            known = min(event.task.index + 2, 3)  # what FWT needs so far
+            known = min(event.task.index + 2, 3)  # tasks that FWT needs so far
             assert torch.equal(loop.evaluation.untrained[:known], expected.untrained[:known])
             assert loop.evaluation.untrained[known:].isnan().all()
 

@@ -121,7 +121,7 @@ def test_a_compiled_method_may_go_back_twice(build: Build) -> None:
 
 
 @pytest.mark.usefixtures("fresh_compiler")
-def test_it_is_compiled_at_all(build: Build) -> None:
+def test_passes_run_compiled(build: Build) -> None:
     graphs: list[Any] = []
 
     def backend(graph: Any, inputs: Any) -> Any:
@@ -172,7 +172,7 @@ def test_an_unknown_backend_is_one_sentence() -> None:
         Passes(nn.Linear(2, 2), compile="inductr")
 
 
-def test_what_a_device_cannot_do_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_precision_that_the_device_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu = torch.device("cpu")
     for precision in ("float32", "bfloat16", "float16"):
         check_precision(precision, cpu)

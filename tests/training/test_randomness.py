@@ -26,14 +26,14 @@ def test_names_and_seeds_give_different_streams() -> None:
     assert draw(Generators(1)("replay")) == drawn[2]
 
 
-def test_what_one_draws_does_not_shift_another() -> None:
+def test_draws_from_one_generator_do_not_shift_another() -> None:
     generators = Generators(0)
     draw(generators("augment"), 1000)
     torch.rand(10)
     assert draw(generators("replay")) == draw(Generators(0)("replay"))
 
 
-def test_a_name_stands_for_one_generator_that_goes_on() -> None:
+def test_a_name_always_gives_the_same_generator() -> None:
     generators = Generators(0)
     assert generators("replay") is generators("replay")
     first, second = draw(generators("replay")), draw(generators("replay"))

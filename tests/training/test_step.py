@@ -1,4 +1,4 @@
-"""What a method is handed: the door, the draws, and the look aside that leaves no trace."""
+"""Step: passes, draws, deferred work, and probes that leave no trace."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def buffers(loop: Loop) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in loop.network.named_buffers()}
 
 
-def test_a_step_knows_where_it_is(loop: Loop) -> None:
+def test_a_step_knows_its_epoch_learning_rate_and_classes(loop: Loop) -> None:
     step = step_of(loop, epoch=1.5)
     assert (step.seen, step.epoch, step.task_of.tolist()) == (4, 1, [0, 0, 1, 1, 2, 2])
     assert step.lr == pytest.approx(0.1 * (1 - 1.5 / 4))
@@ -118,7 +118,7 @@ def test_the_memory_is_offered_the_batch_once_the_step_is_done(
     assert loop.memory.seen == 24 + stored  # each action runs once
 
 
-def test_the_door_gives_the_networks_logits(loop: Loop) -> None:
+def test_net_gives_the_networks_logits(loop: Loop) -> None:
     loop.network.eval()
     step = step_of(loop)
     batch = stream_batch(step)

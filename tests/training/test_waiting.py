@@ -1,4 +1,4 @@
-"""No step reads a value of the device: what would make the host wait for it is refused here.
+"""No step reads a value of the device: operations for which the host would wait are refused here.
 
 On the CPU everything is on one device, so bookkeeping on the host must do without such reads, too.
 """
@@ -30,7 +30,7 @@ NEVER = 10**9
 
 
 class NoReads(TorchDispatchMode):
-    """Refuses whatever a host can only answer by waiting for the device."""
+    """Refuses operations for which the host waits for the device."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
@@ -66,8 +66,8 @@ def test_no_step_waits(build: Build, method: str, regularizers: Any) -> None:
     assert steps == loop.steps > 12
 
 
-def test_the_watch_works(build: Build) -> None:
-    """With a look at every step the same run is refused."""
+def test_a_run_that_waits_is_refused(build: Build) -> None:
+    """With a check at every step the same run is refused."""
     loop = build("er")
     train_on = loop._train_on
 
@@ -80,7 +80,7 @@ def test_the_watch_works(build: Build) -> None:
         next(iter(loop))
 
 
-def test_what_was_not_looked_at_is_noticed_later() -> None:
+def test_an_unchecked_step_is_found_by_a_later_check() -> None:
     network = torch.nn.Linear(2, 1)
     learner = Learner(network, torch.nn.Identity(), [], look_every=3)
     learner.start(Recipe(lr=0.1))
@@ -92,21 +92,19 @@ def test_what_was_not_looked_at_is_noticed_later() -> None:
     step(float("nan"))
     with pytest.raises(NotFinite, match="not finite"):
         step(1.0)
-    learner.check()  # said once
+    learner.check()  # raised once
     step(float("inf"))
     with pytest.raises(NotFinite, match="gradient is not finite"):
         learner.check()
 
 
-def test_no_checkpoint_of_what_is_not_finite(build: Build) -> None:
+def test_no_checkpoint_of_a_non_finite_network(build: Build) -> None:
     loop = build("er", look_every=NEVER, recipe=Recipe(lr=1e30, batch_size=8, replay_size=8))
     with pytest.raises(NotFinite):
         _ = [loop.state_dict() for _ in loop]
 
 
-def test_looking_seldom_changes_nothing(
-    build: Build, differences: Callable[..., list[str]]
-) -> None:
+def test_rare_checks_change_nothing(build: Build, differences: Callable[..., list[str]]) -> None:
     each = [build("er", {"lider": {}}, look_every=n) for n in (1, 4, NEVER)]
     for loop in each:
         for _ in loop:
