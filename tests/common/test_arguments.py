@@ -1,7 +1,7 @@
 """Extreme values of every numeric option of methods, regularisers, backbones and benchmarks.
 
-The options are read from the signatures, so that a new one is tried by itself. A value is refused in
-one sentence before a run begins, or the run goes through.
+The options are read from the signatures, so that a new one is tried by itself. A value is refused
+in one sentence before a run begins, or the run goes through.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Two steps to test a method in: `scene`, a real run's step in float64, and `make_step`, whose every
-number the test chooses (a linear network, pixels as they are, given draws)."""
+"""Two steps to test a method in: `scene`, a real run's step in float64, and `make_step`, for which
+the test chooses every number (a linear network, pixels as they are, given draws)."""
 
 from __future__ import annotations
 
