@@ -26,6 +26,8 @@ State = dict[str, Any]
 
 Origin = Literal["stream", "memory", "both"]
 
+MakeOptimizer = Callable[..., torch.optim.Optimizer]
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -169,7 +171,8 @@ class MultiStep:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to optimise: SGD with a schedule, the factor of the learning rate by epoch."""
+    """How to optimise. schedule: factor of the learning rate by epoch. optimizer: is called with
+    parameter groups, lr, weight_decay and, where it is not 0, momentum."""
 
     lr: float
     momentum: float = 0.0
@@ -177,6 +180,7 @@ class Recipe:
     batch_size: int = 32
     replay_size: int = 32
     schedule: Callable[[float], float] = MultiStep()
+    optimizer: MakeOptimizer = torch.optim.SGD
 
 
 @dataclass(frozen=True)

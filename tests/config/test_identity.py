@@ -55,6 +55,8 @@ def test_repetitions_of_an_experiment_may_differ(field: str) -> None:
     "layer",
     [
         {"training": {"lr": 0.5}},
+        {"training": {"optimizer": "adam"}},
+        {"training": {"optimizer_per_task": False}},
         {"precision": "bfloat16"},
         {"evaluate": "last"},
         {"memory": {"size": 7}},

@@ -21,6 +21,8 @@ SCHEMA_1 = {
 """Fields of the last complete configuration that carried no number."""
 
 NEW_IN_3: dict[str, Any] = {
+    "training.optimizer": {"name": "sgd", "nesterov": False, "dampening": 0.0},
+    "training.optimizer_per_task": True,
     "regularizers.lider.target_lr": 1.0,
 }
 """Fields that joined with schema 3, by dotted name, at the values of every older run. A run that

@@ -16,6 +16,7 @@ SUPPLIED = {
     "method": set(),
     "backbone": {"classes", "image_shape"},
     "regularizer": {"model"},
+    "optimizer": set(),
 }
 """Arguments that are not options: a run fills them in."""
 

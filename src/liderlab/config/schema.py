@@ -155,9 +155,14 @@ class MemorySection(Section):
     poison: float = Field(0.0, ge=0, le=1)
 
 
+class OptimizerSection(Named):
+    name: str = "sgd"
+
+
 class TrainingSection(Section):
-    """SGD per task: lr · gamma^(milestones passed), milestones in epochs. replay_size: of a replay
-    batch; null takes batch_size."""
+    """Per task: lr · gamma^(milestones passed), milestones in epochs. replay_size: of a replay
+    batch; null takes batch_size. optimizer_per_task: make a new optimizer for every fit, or keep
+    its state."""
 
     epochs: int = Field(5, ge=1, le=10**9)
     batch_size: int = Field(32, ge=2, le=10**9)
@@ -167,6 +172,10 @@ class TrainingSection(Section):
     weight_decay: Finite32 = Field(0.0, ge=0, allow_inf_nan=False)
     milestones: Annotated[list[int], AfterValidator(_increasing)] = []
     gamma: float = Field(0.1, gt=0, le=1)
+    optimizer: Annotated[OptimizerSection, BeforeValidator(_named)] = OptimizerSection(
+        nesterov=False, dampening=0.0
+    )
+    optimizer_per_task: bool = True
 
 
 class ScaleSection(Section):

@@ -78,6 +78,7 @@ class GDumb(Method):
             lr=self.lr_max,
             momentum=0.9,
             weight_decay=self.weight_decay,
+            optimizer=torch.optim.SGD,
             schedule=WarmRestarts(self.lr_min / self.lr_max),
         )
         return [collect, Fit(memory, self.fit_epochs, fit_recipe, "fit", restart=True)]

@@ -32,6 +32,7 @@ from ..streams import BENCHMARKS
 from ..streams.splitting import SplitStream, on_device, shuffled_order
 from ..streams.subsets import hold_out, limit_per_class
 from ..training.loop import Loop
+from ..training.optimizers import OPTIMIZERS, make_optimizer
 from ..training.precision import check_precision
 from ..training.randomness import Generators, derive
 from ..types import MultiStep, Recipe
@@ -61,6 +62,10 @@ def completed(config: RunConfig) -> RunConfig:
         tree[section] |= complete(registry.load(named.name), named.options, named.name, section)
     for name, options in config.regularizers.items():
         tree["regularizers"][name] = complete(REGULARIZERS.load(name), options, name, "regularizer")
+    optimizer = config.training.optimizer
+    tree["training"]["optimizer"] |= complete(
+        OPTIMIZERS.load(optimizer.name), optimizer.options, optimizer.name, "optimizer"
+    )
     policy = config.memory.policy or METHODS.class_of(config.method.name).policy
     POLICIES.entry(policy)
     filled = {
@@ -72,7 +77,9 @@ def completed(config: RunConfig) -> RunConfig:
         if config.deterministic is None
         else config.deterministic,
     }
-    return make_config(shrink(merge(tree, filled)))
+    whole = make_config(shrink(merge(tree, filled)))
+    _recipe(whole.training)  # refuses an optimizer that cannot be made
+    return whole
 
 
 def find_benchmark(config: RunConfig) -> Entry:
@@ -124,6 +131,7 @@ def build(config: RunConfig, folder: Path | None = None, team: Team | None = Non
             precision=config.precision,
             compile=config.compile,
             team=team,
+            optimizer_per_task=config.training.optimizer_per_task,
         )
     _check_tasks(stream)
     loop.planned_steps()  # refuses an impossible plan before anything is written
@@ -202,6 +210,9 @@ def _recipe(training: TrainingSection) -> Recipe:
         batch_size=training.batch_size,
         replay_size=training.replay_size or training.batch_size,
         schedule=MultiStep(tuple(training.milestones), training.gamma),
+        optimizer=make_optimizer(
+            training.optimizer.name, training.optimizer.options, training.momentum
+        ),
     )
 
 

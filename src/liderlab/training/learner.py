@@ -56,11 +56,12 @@ class Learner:
         parameters = [p for module in self._modules for p in module.parameters() if p.requires_grad]
         self._recipe = recipe
         self._scaler = torch.amp.GradScaler(parameters[0].device.type, enabled=self._scale)
-        self._optimizer = torch.optim.SGD(
+        momentum = {"momentum": recipe.momentum} if recipe.momentum else {}  # Adam knows none
+        self._optimizer = recipe.optimizer(
             [{"params": parameters}, *regularizer_groups(self._regularizers)],
             lr=recipe.lr,
-            momentum=recipe.momentum,
             weight_decay=recipe.weight_decay,
+            **momentum,
         )
 
     def set_epoch(self, epoch: float) -> None:
@@ -142,8 +143,11 @@ class Learner:
         scaler = {"scaler": self._scaler.state_dict()} if self._scale else {}
         return self._optimizer.state_dict() | scaler
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State, *, groups: bool = True) -> None:
+        """groups: also take the state's learning rate, decay and momentum, not the recipe's."""
         if state and self._optimizer is not None:
+            if not groups:
+                state = state | {"param_groups": self._optimizer.state_dict()["param_groups"]}
             self._optimizer.load_state_dict(deepcopy(state))  # torch would share the momentum
             self._scaler.load_state_dict(state.get("scaler", {}))
 

@@ -105,8 +105,10 @@ class Loop:
         precision: Precision = "float32",
         compile: str | None = None,
         team: Team | None = None,
+        optimizer_per_task: bool = True,
     ) -> None:
         self.team = team or Team()
+        self._optimizer_per_task = optimizer_per_task
         self.stream, self.method, self.network, self.memory = stream, method, network, memory
         self.regularizers, self.generators = list(regularizers), generators
         self.evaluation = Evaluation(len(stream.tasks))
@@ -195,6 +197,8 @@ class Loop:
         self._learner.start(fit.recipe)
         if begun:
             self._learner.load_state_dict(optimizer)
+        elif not self._optimizer_per_task and not fit.restart:
+            self._learner.load_state_dict(optimizer, groups=False)
         self._resume = None
 
     def _train_on(self, index: Tensor, task: Task, fit: Fit, epoch: float) -> Terms:
