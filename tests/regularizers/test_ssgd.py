@@ -187,6 +187,7 @@ def test_runs_repeat_and_resume_bit_for_bit(
         ({"dropout": 1.0}, "dropout ≥ 0 and < 1"),
         ({"where": "everywhere"}, "Allowed: features, stages"),
         ({"batch_size": 0}, "batch_size ≥ 2"),
+        ({"batch_size": 10**30}, "batch_size ≥ 2 and ≤ 1000000000"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:

@@ -127,8 +127,8 @@ def test_scoring_leaves_every_module_in_its_mode(stream: SplitStream) -> None:
     network.train()
     network[2].eval()  # frozen: it must stay in eval mode
     statistics = network[2].running_mean.clone()
-    first, _ = score(network, stream, stream.tasks[0])
-    second, _ = score(network, stream, stream.tasks[0])
+    first, _ = score(network, stream, stream.tasks[0].test)
+    second, _ = score(network, stream, stream.tasks[0].test)
     assert torch.equal(first, second)  # in eval mode: nothing dropped
     assert not first.requires_grad
     assert [module.training for module in network] == [True, True, False, True]

@@ -48,7 +48,8 @@ class SSGD(Regularizer):
         check_numbers(dropout=dropout, at_least=0, below=1)
         if where not in (allowed := ("features", "stages")):
             raise unknown("where", str(where), allowed)
-        check_numbers(batch_size=batch_size, at_least=2, whole=True)  # BatchNorm needs two rows
+        # BatchNorm needs two rows
+        check_numbers(batch_size=batch_size, at_least=2, at_most=10**9, whole=True)
         self.decay, self.dropout = decay, dropout
         self.where, self.batch_size = where, batch_size
         self._handles: list[Any] = []

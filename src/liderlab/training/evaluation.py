@@ -42,7 +42,7 @@ class Evaluation:
     ) -> None:
         """Measure the untrained network on these tasks, by default all."""
         for task in stream.tasks if tasks is None else tasks:
-            scores, y = score(network, stream, task, team)
+            scores, y = score(network, stream, task.test, team=team)
             self.untrained[task.index] = accuracy(scores, y, task.classes)
 
     def after_task(
@@ -52,7 +52,7 @@ class Evaluation:
         classes, seen = len(stream.names), range(now.classes.stop)
         self.confusion = torch.zeros(classes, classes, dtype=torch.int64)
         for task in stream.tasks[: now.index + 2]:
-            scores, y = score(classifier, stream, task, team)
+            scores, y = score(classifier, stream, task.test, team=team)
             self.task_incremental[now.index, task.index] = accuracy(scores, y, task.classes)
             if task.index <= now.index:
                 self.class_incremental[now.index, task.index] = accuracy(scores, y, seen)
@@ -72,7 +72,7 @@ class Evaluation:
         index = torch.arange(0, len(memory), -(-len(memory) // MOST_OF_MEMORY) or 1)
         if not len(index):
             return
-        scores, y = score_rows(classifier, stream, memory, index, team)
+        scores, y = score(classifier, stream, memory, index, team)
         task_of = memory.read("task", index)
         for task in stream.tasks[: now.index + 1]:
             rows = task_of == task.index
@@ -103,38 +103,30 @@ class Evaluation:
 
 
 def score(
-    classifier: nn.Module, stream: Stream, task: Task, team: Team | None = None
+    classifier: nn.Module,
+    stream: Stream,
+    data: Source,
+    index: Tensor | None = None,
+    team: Team | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Scores (n, classes) of a task's test images, and their labels (n,)."""
-    return score_rows(classifier, stream, task.test, torch.arange(len(task.test)), team)
-
-
-def score_rows(
-    classifier: nn.Module, stream: Stream, data: Source, index: Tensor, team: Team | None = None
-) -> tuple[Tensor, Tensor]:
-    """Scores (n, classes) of these rows, float32, and their labels (n,). The device is waited for
-    once, at the end. team: ranks that score a part each."""
-    if team and team.size > 1 and (total := len(index)) >= 2 * team.size:
-        part = index[team.share(total)]
-        scores, y = _score_own(classifier, stream, data, part)
-        whole = team.gather({"scores": scores, "y": y.to(scores.device)}, total)
-        return whole["scores"].cpu(), whole["y"].cpu()
-    scores, y = _score_own(classifier, stream, data, index)
-    return scores.cpu(), y.cpu()
-
-
-def _score_own(
-    classifier: nn.Module, stream: Stream, data: Source, index: Tensor
-) -> tuple[Tensor, Tensor]:
+    """Scores (n, classes) of these rows, by default all, and their labels (n,), in eval mode. The
+    device is waited for once, at the end. team: ranks that score a part each."""
+    index = torch.arange(len(data)) if index is None else index
+    total = len(index)
+    sharing = team if team and team.size > 1 and total >= 2 * team.size else None
     device = next(classifier.parameters(), torch.zeros(())).device
     normalise = stream.transform.sample(1, None)
-    scores, labels = [], []
+    outputs, labels = [], []
     with evaluating(classifier), torch.inference_mode():
-        for part in index.split(BATCH):
+        for part in (index[sharing.share(total)] if sharing else index).split(BATCH):
             rows = data.rows(part)
-            scores.append(classifier(normalise(rows["x"].to(device, non_blocking=True))))
+            outputs.append(classifier(normalise(rows["x"].to(device, non_blocking=True))))
             labels.append(rows["y"])
-    return torch.cat(scores), torch.cat(labels)
+    scores, y = torch.cat(outputs), torch.cat(labels)
+    if sharing:
+        whole = sharing.gather({"scores": scores, "y": y.to(scores.device)}, total)
+        scores, y = whole["scores"], whole["y"]
+    return scores.cpu(), y.cpu()
 
 
 def accuracy(scores: Tensor, y: Tensor, classes: Sequence[int]) -> float:
