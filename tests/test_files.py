@@ -17,14 +17,14 @@ from liderlab.files import (
 )
 
 
-def test_content_replaces_content(tmp_path: Path) -> None:
+def test_a_write_replaces_the_old_content(tmp_path: Path) -> None:
     for content in (b"old", b"new"):
         write_atomically(tmp_path / "f", content)
     assert (tmp_path / "f").read_bytes() == b"new"
     assert os.listdir(tmp_path) == ["f"]
 
 
-def test_a_failed_write_leaves_the_old_content_and_no_litter(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_only_the_old_content(tmp_path: Path) -> None:
     write_atomically(tmp_path / "f", b"old")
 
     def fail() -> None:
@@ -38,7 +38,7 @@ def test_a_failed_write_leaves_the_old_content_and_no_litter(tmp_path: Path) -> 
     assert os.listdir(tmp_path) == ["f"]
 
 
-def test_a_folder_is_tested_without_a_trace(tmp_path: Path) -> None:
+def test_checking_a_folder_leaves_no_file(tmp_path: Path) -> None:
     assert writable_folder(tmp_path / "a/b") == tmp_path / "a/b"
     assert os.listdir(tmp_path / "a/b") == []
     (tmp_path / "file").touch()
@@ -78,7 +78,7 @@ def test_a_reader_may_ask_about_a_lock_that_it_may_not_write(tmp_path: Path) -> 
     assert not is_locked(tmp_path / "lock")
 
 
-def test_a_lock_held_for_a_moment_is_another_reader(
+def test_a_lock_held_for_a_moment_is_another_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock = acquire_lock(tmp_path / "lock")

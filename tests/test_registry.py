@@ -70,7 +70,7 @@ def test_a_benchmark_takes_tasks_and_a_class_order(name: str) -> None:
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
-def test_a_wrong_name_is_answered_with_the_names_there_are(registry: Registry) -> None:
+def test_an_unknown_name_gets_a_suggestion_and_the_allowed_names(registry: Registry) -> None:
     nearly = next(iter(registry)) + "x"
     with pytest.raises(UserError) as error:
         registry.load(nearly)
@@ -80,7 +80,7 @@ def test_a_wrong_name_is_answered_with_the_names_there_are(registry: Registry) -
     assert all(name in message for name in registry)
 
 
-def test_a_name_like_no_other_gets_no_hint() -> None:
+def test_a_name_unlike_any_entry_gets_no_suggestion() -> None:
     with pytest.raises(UserError) as error:
         METHODS.load("qqqqqqqqqqqq")
     assert "did you mean" not in str(error.value)

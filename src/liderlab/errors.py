@@ -18,14 +18,17 @@ class UserError(ValueError):
 
 
 class RunFailed(RuntimeError):
-    """A run could not go on, though its configuration is right: the message says what is saved.
+    """A run with a valid configuration failed: the message says what is saved.
 
     The command line prints it and exits with code 1.
     """
 
 
 class Stopped(Exception):
-    """Work that was interrupted by a signal, and is saved. command: the one that continues it."""
+    """A signal interrupted the work, which is saved.
+
+    number: of the signal. where: the folder. command: continues the work in that folder.
+    """
 
     def __init__(self, number: int, where: str, command: str = "lider resume") -> None:
         words = f"{command} {shlex.quote(where)}" if where else command
@@ -33,7 +36,7 @@ class Stopped(Exception):
         self.exit_code = 128 + number
 
     def saying(self, message: str) -> Stopped:
-        """The same stop with a message that says more about the interrupted work."""
+        """Replace the message by one about the interrupted work, and return the exception."""
         self.args = (f"stopped: {message}",)
         return self
 
@@ -59,7 +62,7 @@ def check_numbers(
     whole: bool = False,
     **numbers: Any,
 ) -> None:
-    """Refuse arguments outside their range; NaN and infinities always, None (left open) never.
+    """Refuse arguments outside their range, NaN and infinities; accept None, a value left open.
 
     >>> check_numbers(alpha=0.1, beta=0, samples=None, at_least=0)
     >>> check_numbers(gamma=float("nan"), at_least=0, at_most=1)

@@ -35,7 +35,7 @@ def write_errors(path: Path) -> Iterator[None]:
 def atomic_file(path: Path) -> Iterator[IO[bytes]]:
     """A file that replaces `path` when the block ends; after an error the old content stays.
 
-    Writes beside it, flushes to the disk, renames, and flushes the folder.
+    Writes a temporary file beside it, flushes it to the disk, renames it, and flushes the folder.
     """
     temporary = path.with_name(f".{path.name}.{_token()}")
     try:
@@ -91,9 +91,10 @@ def acquire_lock(path: Path, timeout: float = math.inf) -> int:
     """Lock the file, created if need be, against other processes; returns its descriptor.
 
     The lock ends with `release_lock` or with its process. Raises TimeoutError if another process
-    keeps the lock, and FileNotFoundError if its last owner deleted the file or its folder.
+    keeps the lock for `timeout` seconds, and FileNotFoundError if its last owner deleted the file
+    or its folder.
     """
-    from filelock import lock_descriptor  # takes long to import
+    from filelock import lock_descriptor  # slow to import
 
     deadline = time.monotonic() + timeout
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -120,8 +121,8 @@ def release_lock(descriptor: int) -> None:
 def is_locked(path: Path) -> bool:
     """Whether a process holds the lock.
 
-    Asking takes the lock for a moment, for which `acquire_lock` waits. Two processes that ask at
-    the same time must not see each other, hence the attempts.
+    The check takes the lock for a moment, which `acquire_lock` waits out. It tries several times,
+    because another process's check may hold the lock for a moment too.
     """
     from filelock import lock_descriptor
 
@@ -158,13 +159,14 @@ def one_builder(folder: Path, name: str) -> Iterator[None]:
 
 
 def delete_lock(path: Path) -> None:
-    """Delete a lock that we hold: `acquire_lock` in a waiting process notices."""
+    """Delete the file of a lock that this process holds; a waiting `acquire_lock` notices."""
     with suppress(PermissionError):  # Windows keeps a file that is open
         path.unlink(missing_ok=True)
 
 
 def checksum(path: Path, algorithm: str = "sha256") -> str:
-    """
+    """Hexadecimal digest of a file's content.
+
     >>> import tempfile, pathlib
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     checksum(pathlib.Path(file.name), "md5")
@@ -176,7 +178,7 @@ def checksum(path: Path, algorithm: str = "sha256") -> str:
 
 
 def check_free_space(folder: Path, needed: int) -> None:
-    """Refuse to begin writing `needed` bytes that the disk has no room for."""
+    """Refuse if the folder's disk has fewer than `needed` bytes free."""
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise UserError(

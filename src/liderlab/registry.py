@@ -38,7 +38,7 @@ class Entry:
 
 
 class Registry(dict[str, Entry]):
-    """A visible dict of entries that answers a wrong name with the nearest right one.
+    """A dict of entries; the error for an unknown name suggests the nearest one.
 
     >>> things = Registry("thing", {"sum": Entry(sum, "adds up")})
     >>> things.load("sum")([1, 2])

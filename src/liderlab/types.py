@@ -1,8 +1,8 @@
 """The types that packages exchange: batches, sources, tasks, recipes, fits.
 
-One idea carries them: provenance travels with the rows. Every row of a batch says where it comes
-from (`slot`: −1 the stream, ≥ 0 that slot of the memory), so that one entrance to the network
-(`Step.net`) serves separate passes, mixed batches and fits on memory alike.
+Every row of a batch carries its provenance (`slot`: −1 for the stream, ≥ 0 for that slot of the
+memory), so that one forward function (`Step.net`) serves separate passes, mixed batches and fits on
+memory alike.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 Terms = dict[str, Tensor]
-"""Named loss terms, whose sum is minimised. A 1-D term has one value per row and counts by its mean
-over the rows of all ranks. A 0-D term counts as it is and must be the same on all ranks. An empty
-dict means that there is nothing to optimise in this step."""
+"""Named loss terms, whose sum is minimised. A 1-D term has one value per row and contributes its
+mean over the rows of all ranks. A 0-D term is added unchanged and must be equal on all ranks. An
+empty dict means that there is nothing to optimise in this step."""
 
 View = Callable[[Tensor], Tensor]
 """One drawn augmentation: the same crop, flip and normalisation for any pixels."""
@@ -31,14 +31,15 @@ MakeOptimizer = Callable[..., torch.optim.Optimizer]
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows for the network: this rank's part, where ranks share a run. A batch is true if any rank
-    has rows, so that all ranks do the same with it.
+    """Rows for the network; on several ranks, this rank's part of them.
+
+    A batch is true if any rank has rows, so that all ranks take the same branch.
 
     x: (n, C, H, W) float, the network's input: `view(raw)`.
     raw: (n, C, H, W) as stored, un-augmented, uint8.
     y: (n,) position of the class in the class order. task: (n,). slot: (n,).
-    columns: the other columns that the memory stores with the rows (logits, …).
-    origin: where the rows come from, all together; known without waiting for the device.
+    columns: further columns that the memory stores with the rows (logits, …).
+    origin: where the rows come from as a whole; known without reading `slot` from the device.
     total: rows on all ranks together; None: the batch was not split, every rank has all rows.
     """
 
@@ -134,9 +135,9 @@ class Transform(Protocol):
     std: list[float]
 
     def sample(self, n: int, generator: torch.Generator | None, part: slice = slice(None)) -> View:
-        """One drawn augmentation for n images; without a generator, normalisation alone.
+        """One drawn augmentation for n images; without a generator, only normalisation.
 
-        part: makes the view for these images alone; the draw does not depend on it.
+        part: makes the view for these images only; the draw does not depend on it.
         """
         ...
 
@@ -185,7 +186,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Fit:
-    """One stretch of training: passes over some data with one optimizer.
+    """One phase of training: epochs over `data` with one optimizer.
 
     restart: begin from the run's initial weights. augment: draw crops and flips.
     """

@@ -70,7 +70,7 @@ def test_stochastic_depth_leaves_samples_out_and_keeps_the_mean() -> None:
 
 
 def test_the_stages_are_those_of_the_released_code() -> None:
-    """Released for B2: stem, the blocks 1, 4, 7, 11, 15 and 20, head; two blocks stay unwatched."""
+    """Released for B2: stem, the blocks 1, 4, 7, 11, 15 and 20, head; two blocks have no tap."""
     network = b2(10, (3, 64, 64), width=8)
     last, blocks = {}, -1
     for stage in range(1, 8):

@@ -98,7 +98,7 @@ BATCH: dict[str, Any] = {"estimator": "batch", "tol": 0.0}
 
 
 def cases() -> dict[str, dict[str, Any]]:
-    """Every method alone and with LiDER's two forms; then what is special about ranks."""
+    """Every method alone and with LiDER's two forms; then the cases that concern ranks alone."""
     found: dict[str, dict[str, Any]] = {}
     for method in METHODS:
         on = {} if METHODS.class_of(method).rehearsal else {"on": "stream"}

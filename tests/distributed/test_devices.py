@@ -145,7 +145,7 @@ def test_a_killed_rank_ends_the_run_with_a_sentence(
     assert all(gone(helper) for helper in helping)
 
 
-def test_it_goes_on_to_the_bit(
+def test_a_killed_run_resumes_to_the_bit(
     killed: tuple[Path, int, str, list[int]], whole: RunFolder, tmp_path: Path
 ) -> None:
     copy = Path(shutil.copytree(killed[0], tmp_path / "copy"))
@@ -153,7 +153,7 @@ def test_it_goes_on_to_the_bit(
 
 
 @pytest.mark.slow
-def test_it_goes_on_alone(
+def test_a_killed_run_resumes_on_one_device(
     killed: tuple[Path, int, str, list[int]], whole: RunFolder, tmp_path: Path
 ) -> None:
     copy = Path(shutil.copytree(killed[0], tmp_path / "copy"))
@@ -164,7 +164,7 @@ def test_it_goes_on_alone(
 
 
 @pytest.mark.slow
-def test_a_run_of_one_goes_on_with_two(whole: RunFolder, tmp_path: Path) -> None:
+def test_a_run_on_one_device_resumes_on_two(whole: RunFolder, tmp_path: Path) -> None:
     alone = run(tmp_path / "alone")
     assert_close(alone, whole)
     process, helping = begun(tmp_path / "stopped", 1)
@@ -176,7 +176,7 @@ def test_a_run_of_one_goes_on_with_two(whole: RunFolder, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_rank_0_is_killed(tmp_path: Path, whole: RunFolder) -> None:
+def test_a_killed_rank_0_ends_all_ranks(tmp_path: Path, whole: RunFolder) -> None:
     process, helping = begun(tmp_path / "x", 2)
     process.kill()
     code, said = ended(process)  # the helper holds standard error, too
@@ -261,7 +261,7 @@ def test_two_ranks_survive_kills(how: list[str]) -> None:
     assert "nothing differs" in done.stdout
 
 
-def test_a_sweep_refuses(lider: Callable[..., tuple[int, str, str]]) -> None:
+def test_a_sweep_refuses_two_devices(lider: Callable[..., tuple[int, str, str]]) -> None:
     Path("sweep.yaml").write_text("base: {benchmark: synthetic, devices: 2}")
     code, _, said = lider("sweep", "sweep.yaml", "--out", "out")
     assert code == 2

@@ -82,13 +82,13 @@ def test_every_rank_has_its_own_device(device: str) -> None:
 def test_too_few_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     for device in ("cuda", "auto"):
-        with pytest.raises(UserError, match="2 devices were asked for, and this process sees 1"):
+        with pytest.raises(UserError, match=r"2 ranks .* need a GPU each, but .* sees 1"):
             choose_device(device, Placement(0, 2, 0, 2))
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     assert choose_device("auto", Placement(0, 2, 0, 2)) == "cpu"
 
 
-class Told(Team):
+class Answering(Team):
     """Ranks with given answers."""
 
     words: list[tuple[str | None, str]]
@@ -97,8 +97,8 @@ class Told(Team):
         return [word if rank == self.rank else w for rank, w in enumerate(self.words)]
 
 
-def told(rank: int, *words: tuple[str | None, str]) -> Told:
-    team = Told(rank, len(words))
+def answering(rank: int, *words: tuple[str | None, str]) -> Answering:
+    team = Answering(rank, len(words))
     team.words = list(words)
     return team
 
@@ -107,18 +107,18 @@ def begins(team: Team, error: Exception | None = None) -> Callable[[], None]:
     return lambda: begin_together(team, error, "this run")
 
 
-def test_all_begin_or_none() -> None:
+def test_all_ranks_begin_or_none() -> None:
     fine, broken = (None, "this run"), ("no data", "")
-    begins(told(0, fine, fine))()
-    begins(told(1, fine, fine))()
+    begins(answering(0, fine, fine))()
+    begins(answering(1, fine, fine))()
     with pytest.raises(UserError, match="rank 1 cannot begin: no data"):
-        begins(told(0, fine, broken))()
+        begins(answering(0, fine, broken))()
     with pytest.raises(SilentExit):
-        begins(told(2, fine, broken, fine))()
-    with pytest.raises(ZeroDivisionError):  # rank 0's own error is raised as it is
-        begins(told(0, fine, fine), ZeroDivisionError("x"))()
+        begins(answering(2, fine, broken, fine))()
+    with pytest.raises(ZeroDivisionError):  # rank 0's own error is raised unchanged
+        begins(answering(0, fine, fine), ZeroDivisionError("x"))()
 
 
-def test_other_options_are_another_run() -> None:
+def test_ranks_with_different_options_are_refused() -> None:
     with pytest.raises(UserError, match="do not have the same options"):
-        begins(told(0, (None, ""), (None, "another run")))()
+        begins(answering(0, (None, ""), (None, "another run")))()

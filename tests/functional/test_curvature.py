@@ -29,7 +29,7 @@ def generator() -> torch.Generator:
 
 
 def randomise(network: nn.Module, generator: torch.Generator) -> nn.Module:
-    """Weights and BatchNorm statistics that no simplification would survive."""
+    """Random weights and BatchNorm statistics, in float64 and eval mode."""
     network = network.double().eval()
     for tensor in network.state_dict().values():
         if tensor.is_floating_point():
@@ -119,7 +119,7 @@ def test_diagonal_of_some_parameters_is_their_part_of_the_whole(
 
 
 class Odd(nn.Module):
-    """Rows one by one for a shared weight, a layer that runs twice, a bare parameter."""
+    """Needs gradients row by row: a shared weight, a layer that runs twice, a bare parameter."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -205,7 +205,7 @@ def test_linear_block_is_the_dense_fisher_where_inputs_and_gradients_are_indepen
     torch.testing.assert_close(kron_fisher(network, "0", x, y), dense)
 
 
-def test_elsewhere_the_trace_is_of_the_right_size(generator: torch.Generator) -> None:
+def test_in_general_the_trace_is_of_the_right_size(generator: torch.Generator) -> None:
     """In general a and g are not independent, and E|g|² E|a|² only resembles E|g|²|a|²."""
     network, (x, y) = conv_net(generator), rows(64, (2, 5, 5), generator)
     squares = diagonal_fisher(network, dict(network.named_parameters()), x, y, CLASSES)
@@ -227,7 +227,7 @@ GEOMETRIES = [
 def test_convolution_factors_add_up_over_patches(
     geometry: dict[str, object], generator: torch.Generator
 ) -> None:
-    """The patch of each position is what its output is linear in: found by autograd."""
+    """The patch of a position is the gradient of its output by the weights: found by autograd."""
     layer = randomise(nn.Conv2d(2, 3, **geometry), generator)
     x, _ = rows(3, (2, 5, 6), generator)
     height, width = layer(x).shape[2:]
@@ -259,7 +259,7 @@ def test_convolution_over_the_whole_image_is_a_linear_layer(generator: torch.Gen
 def test_convolution_block_is_the_dense_fisher_for_a_constant_image_read_at_one_position(
     generator: torch.Generator,
 ) -> None:
-    """All patches alike, gradients at different positions uncorrelated: what K-FAC assumes."""
+    """K-FAC's assumptions hold: patches are alike, gradients of positions uncorrelated."""
 
     class OnePosition(nn.Module):
         def forward(self, x: Tensor) -> Tensor:

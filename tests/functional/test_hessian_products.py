@@ -77,7 +77,7 @@ def test_flatten_and_back():
     assert all(torch.equal(tree[name], back[name]) for name in tree)
 
 
-def test_lanczos_does_not_look_at_global_randomness_and_repeats():
+def test_lanczos_is_deterministic_and_ignores_the_global_generator():
     matrix = torch.randn(50, 50, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     matrix = matrix + matrix.T
     values = []
@@ -87,7 +87,7 @@ def test_lanczos_does_not_look_at_global_randomness_and_repeats():
     assert torch.equal(*values)
 
 
-def test_refuses():
+def test_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match="1 ≤ k ≤ 4"):
         top_eigenvalues(lambda v: v, 4, 5)
     with pytest.raises(ValueError, match="at least 2 samples"):

@@ -11,7 +11,7 @@ from liderlab.functional.jacobian import jacobian_lipschitz
 
 
 def stage(seed: int = 0) -> nn.Sequential:
-    """Convolution, BatchNorm with statistics of its own, a smooth bend, another convolution."""
+    """Convolution, BatchNorm with its own statistics, a smooth activation, another convolution."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         layers = nn.Sequential(
@@ -129,7 +129,7 @@ def test_global_generator_is_left_alone():
     assert torch.equal(before, torch.random.get_rng_state())
 
 
-def test_refuses():
+def test_wrong_arguments_are_refused():
     x = maps().requires_grad_()
     with pytest.raises(ValueError, match="same samples"):
         jacobian_lipschitz(x, x[:2] * 2)

@@ -399,7 +399,7 @@ def test_no_samples_give_no_estimates():
         ((2, 3, 4, 4), (3, 3, 4, 4), "same samples"),
     ],
 )
-def test_spatial_refuses(earlier, later, says):
+def test_wrong_maps_are_refused(earlier, later, says):
     with pytest.raises(ValueError, match=says):
         spatial_lipschitz(torch.ones(earlier), torch.ones(later))
 
@@ -412,7 +412,7 @@ def test_spatial_refuses(earlier, later, says):
         ((3,), (3,), r"\(B, …\)"),
     ],
 )
-def test_batch_refuses(earlier, later, says):
+def test_wrong_batches_are_refused(earlier, later, says):
     with pytest.raises(ValueError, match=says):
         batch_lipschitz(torch.ones(earlier), torch.ones(later))
 

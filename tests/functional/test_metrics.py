@@ -70,7 +70,7 @@ def test_one_task_cannot_be_forgotten() -> None:
     assert math.isnan(metrics.forward_transfer(matrix, torch.zeros(1)))
 
 
-def test_a_forgotten_zero_is_still_a_number() -> None:
+def test_a_task_that_was_never_learned_has_forgetting_zero() -> None:
     matrix = torch.tensor([[0.0, NAN], [0.0, 100.0]])
     assert metrics.final_forgetting(matrix) == 0
 

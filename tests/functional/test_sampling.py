@@ -1,5 +1,5 @@
-"""Odds are checked statistically (fixed seeds, bounds that a fair draw misses once in 10⁶), choices
-against brute force."""
+"""Probabilities are checked statistically (fixed seeds, bounds that a fair draw misses once in
+10⁶), choices against brute force."""
 
 import time
 from collections.abc import Sequence

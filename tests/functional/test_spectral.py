@@ -68,7 +68,7 @@ def test_zero_operator_has_norm_zero():
     assert operator_norm(lambda x: 0 * x, (30,)) == 0
 
 
-def test_refuses():
+def test_wrong_layers_are_refused():
     with pytest.raises(ValueError, match="but got ReLU"):
         spectral_norm(nn.ReLU(), (3,))
     with pytest.raises(ValueError, match="running statistics"):

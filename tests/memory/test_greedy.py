@@ -39,9 +39,7 @@ def kept_by_the_policy(labels: list[int], size: int, batch: int) -> list[int]:
     size=st.integers(1, 20),
     batch=st.integers(1, 17),
 )
-def test_batches_keep_what_a_loop_over_samples_keeps(
-    labels: list[int], size: int, batch: int
-) -> None:
+def test_batches_keep_the_same_samples_as_a_loop(labels: list[int], size: int, batch: int) -> None:
     assert kept_by_the_policy(labels, size, batch) == kept_one_by_one(labels, size)
 
 

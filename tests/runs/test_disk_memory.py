@@ -84,7 +84,7 @@ def test_missing_images_are_refused(tmp_path: Path) -> None:
     with pytest.raises(Crash):
         run(config("er"), tmp_path, listener=crash_after(8))
     (tmp_path / "memory" / "x.rows").unlink()
-    with pytest.raises(UserError, match="does not hold the memory of this run's checkpoint"):
+    with pytest.raises(UserError, match="has changed since this run's checkpoint"):
         run(config("er"), tmp_path, existing="resume")
     run(config("er"), tmp_path, existing="replace")  # as it says
 

@@ -1,4 +1,4 @@
-"""EfficientNets (Tan and Le, 2019), with torchvision's names of parameters."""
+"""EfficientNets (Tan and Le, 2019), with torchvision's parameter names."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Network(nn.Module):
         return {stage: f"backbone.{path}" for stage, path in taps.items()}
 
     def frozen_copy(self) -> Network:
-        """A copy of the network as it is now, in eval mode and without gradients."""
+        """A copy with the present weights, in eval mode and without gradients."""
         return deepcopy(self).eval().requires_grad_(False)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def in_our_names(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights under our names, if they are Mammoth's or Lite0's; else as they are."""
+    """The weights under our names, if they are Mammoth's or Lite0's; else unchanged."""
     if any(re.search(r"(^|\.)layer\d\.\d\.shortcut\.", name) for name in weights):
         return _from_mammoth(weights)
     return _from_lite0(weights) if "_conv_stem.weight" in weights else dict(weights)

@@ -30,7 +30,7 @@ def read_weights(path: Path) -> Weights:
     tensors and plain values are unpickled.
     """
     try:
-        with warnings.catch_warnings():  # about pickles that are refused anyway
+        with warnings.catch_warnings():  # they are about pickles that are refused anyway
             warnings.simplefilter("ignore")
             content = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
@@ -75,7 +75,7 @@ def load_weights(
     given = in_our_names(weights)
     body = {n for n in own if not n.startswith(head)}
     counters = {n for n in body if n.endswith("num_batches_tracked")}
-    missing = body - given.keys() - counters  # older files have no counters of batches
+    missing = body - given.keys() - counters  # older files do not count batches
     extra = {n for n in given if n not in own and not _is_classifier(n)}
     misshapen = {n for n in body & given.keys() if given[n].shape != own[n].shape}
     problems = [
@@ -93,7 +93,7 @@ def load_weights(
 
 
 def _is_classifier(name: str) -> bool:
-    """Whether a name that is not ours is another network's last layer."""
+    """Whether a parameter that the backbone lacks belongs to another network's classifier."""
     return name.split(".")[0] in ("fc", "classifier", "head", "linear", "_fc")
 
 
@@ -134,7 +134,7 @@ def _packaged() -> Path:
 
 
 def _downloaded(url: str) -> Path:
-    """torchvision's file, in torch's own cache; its name ends in its checksum."""
+    """torchvision's file in torch's cache, downloaded if absent; its name ends in its checksum."""
     name = url.rpartition("/")[2]
     path = Path(torch.hub.get_dir()) / "checkpoints" / name
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""Residual networks (He et al., 2016), with torchvision's names of parameters."""
+"""Residual networks (He et al., 2016), with torchvision's parameter names."""
 
 from __future__ import annotations
 

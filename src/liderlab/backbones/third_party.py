@@ -38,7 +38,7 @@ class ThirdParty(nn.Module):
 
 
 def as_backbone(network: nn.Module) -> nn.Module:
-    """The network itself if it has taps, as ours do; else wrapped.
+    """Return the network itself if it has `taps`, as our backbones do; else wrap it.
 
     >>> network = nn.Sequential(nn.Flatten(), nn.Linear(12, 3))
     >>> as_backbone(network).features(Tensor(2, 3, 2, 2)).shape
@@ -79,7 +79,7 @@ def _package(family: str, model: str) -> Any:
     try:
         import_module(f"{family}.models")
         return import_module(family)
-    except (ImportError, RuntimeError) as error:  # RuntimeError: torchvision does not fit torch
+    except (ImportError, RuntimeError) as error:  # RuntimeError: made for another torch
         missing = isinstance(error, ModuleNotFoundError)
         reason = "" if missing else f" ({str(error).splitlines()[0]})"
         raise UserError(

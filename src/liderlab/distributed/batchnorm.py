@@ -18,8 +18,9 @@ class SharedBatchNorm(_BatchNorm):
 
         N = Σ_r n_r,  μ = Σ_r n_r μ_r / N,  σ² = 1/N Σ_r [ S_r + n_r (μ_r − μ)² ]
 
-    n_r, μ_r and S_r (the sum of squares around μ_r) of a rank's own rows are one small message per
-    layer and pass, another one backwards. torch's own SyncBatchNorm is for GPUs only.
+    Each rank sends n_r, μ_r and S_r / n_r of its own rows (S_r: the sum of squares around μ_r): one
+    small message per layer and forward pass, and one per backward pass. torch's SyncBatchNorm is
+    for GPUs only.
     """
 
     counts = True
@@ -44,7 +45,7 @@ class SharedBatchNorm(_BatchNorm):
         around = (1, -1, *[1] * (x.dim() - 2))
         mean, variance, rows = self._statistics(x)
         if self.track_running_stats:
-            self._move(mean.detach(), variance.detach(), rows.detach())
+            self._update_running(mean.detach(), variance.detach(), rows.detach())
         x = (x - mean.reshape(around)) * (variance + self.eps).rsqrt().reshape(around)
         if self.affine:
             x = x * self.weight.reshape(around) + self.bias.reshape(around)
@@ -63,7 +64,7 @@ class SharedBatchNorm(_BatchNorm):
         variance = (share * (squares + (means - mean).square())).sum(0)
         return mean, variance, rows.sum()
 
-    def _move(self, mean: Tensor, variance: Tensor, rows: Tensor) -> None:
+    def _update_running(self, mean: Tensor, variance: Tensor, rows: Tensor) -> None:
         assert self.running_mean is not None
         assert self.running_var is not None
         assert self.num_batches_tracked is not None
@@ -79,15 +80,16 @@ def share_batch_norm(network: nn.Module, team: Team) -> None:
     for parent in list(network.modules()):
         for name, child in parent.named_children():
             if isinstance(child, _BatchNorm):
-                if type(child).forward is not _BatchNorm.forward:  # what it adds would be lost
+                if type(child).forward is not _BatchNorm.forward:  # its additions would be lost
                     kind = type(child).__name__
                     raise UserError(
-                        f"{kind} does more than normalise and cannot be shared: --strategy ddp"
+                        f"{kind} does more than normalise and cannot be shared: use --strategy ddp"
                     )
                 setattr(parent, name, SharedBatchNorm(child, team))
 
 
-def _moving(network: nn.Module) -> list[_BatchNorm]:
+def _tracking(network: nn.Module) -> list[_BatchNorm]:
+    """The BatchNorms that update running statistics in this mode."""
     return [
         module
         for module in network.modules()
@@ -108,17 +110,19 @@ def _not_tracking(modules: list[_BatchNorm]) -> Iterator[None]:
 
 @contextmanager
 def frozen_statistics(network: nn.Module) -> Iterator[None]:
-    """Normalise as in training, without moving the running statistics."""
-    with _not_tracking(_moving(network)):
+    """Normalise as in training, without updating the running statistics."""
+    with _not_tracking(_tracking(network)):
         yield
 
 
 @contextmanager
 def idle(network: nn.Module) -> Iterator[None]:
-    """Let passes through the network change nothing but the number of batches, which stays the same
-    on all ranks."""
+    """For a rank without rows: leave the rows of its passes out of all statistics.
+
+    A BatchNorm that is not shared only counts the batch, as on the other ranks.
+    """
     shared = [module for module in network.modules() if isinstance(module, SharedBatchNorm)]
-    own = [module for module in _moving(network) if not isinstance(module, SharedBatchNorm)]
+    own = [module for module in _tracking(network) if not isinstance(module, SharedBatchNorm)]
     for norm in shared:
         norm.counts = False
     try:
@@ -133,12 +137,12 @@ def idle(network: nn.Module) -> Iterator[None]:
 
 
 def average_statistics(network: nn.Module, team: Team, weight: float) -> None:
-    """Average the running statistics, which every rank has moved by its own rows, over the ranks.
+    """Average over the ranks the running statistics that each has updated with its own rows.
 
     weight: this rank's share of the rows.
     """
-    moved = [m for m in _moving(network) if not isinstance(m, SharedBatchNorm)]
-    buffers = [b for m in moved for b in (m.running_mean, m.running_var) if b is not None]
+    own = [m for m in _tracking(network) if not isinstance(m, SharedBatchNorm)]
+    buffers = [b for m in own for b in (m.running_mean, m.running_var) if b is not None]
     for buffer in buffers:
         buffer.mul_(weight)
     team.total(*buffers)

@@ -1,8 +1,8 @@
 """The ranks of a run: start, connect, watch and end them.
 
-Rank 0 is the process of the command. It starts the others (`rank_processes`) once the input has
-been checked, unless torchrun or Slurm has started all ranks. The backend is gloo between CPUs, nccl
-between GPUs.
+Rank 0 is the process of the command. It starts the other ranks (`rank_processes`) once the input
+has been checked, unless torchrun or Slurm has started all ranks. The backend is gloo between CPUs,
+nccl between GPUs.
 
 The network has no DDP wrapper: DDP would leave out LiDER's targets, does not support
 `autograd.grad` (GMED), needs one forward pass per backward pass, and multiplies the batch. The
@@ -46,7 +46,7 @@ class AlreadyFinished(Exception):
 
 
 def choose_device(device: str, placement: Placement) -> str:
-    """ "cuda", with a GPU for every rank, or "cpu"; refuses too few GPUs.
+    """Return "cuda", if every rank has a GPU, or "cpu"; refuse too few GPUs.
 
     >>> choose_device("cpu", Placement(size=2, local_size=2))
     'cpu'
@@ -55,35 +55,37 @@ def choose_device(device: str, placement: Placement) -> str:
         return "cpu"
     if device not in ("cuda", "auto"):
         raise UserError(
-            f"a run on {placement.size} devices is on --device cuda or --device cpu, not {device}"
+            f"a run on {placement.size} devices needs --device cuda or --device cpu, not {device}"
         )
     found = torch.cuda.device_count()
     if device == "auto" and not found:
         return "cpu"
     if found < placement.local_size:
         raise UserError(
-            f"{placement.local_size} devices were asked for, and this process sees {found} GPUs: "
-            "--devices with their number, or --device cpu"
+            f"{placement.local_size} ranks on this machine need a GPU each, but this process sees "
+            f"{found}: lower --devices, or choose --device cpu"
         )
     torch.cuda.set_device(placement.local_rank)
     return "cuda"
 
 
 def open_store(port: int | None = None) -> Any:
-    """The store in which the ranks of one machine meet. Rank 0 opens it, at a port that the system
-    chooses; the others pass that port."""
+    """The store through which the ranks of one machine connect.
+
+    Rank 0 opens it, at a port that the system chooses; the other ranks pass that port.
+    """
     return dist.TCPStore(  # type: ignore[attr-defined]
         HOST, port or 0, None, port is None, TIMEOUT, wait_for_workers=False
     )
 
 
 def connect(team: Team, placement: Placement, kind: str, store: Any = None) -> None:
-    """Connect to the other ranks, in the store or as torchrun or Slurm say.
+    """Connect to the other ranks: through the store, or at the address of torchrun or Slurm.
 
     kind: "cpu" or "cuda".
     """
     where: dict[str, Any] = {"init_method": placement.init_method}
-    if store is not None:  # no other process can take its port
+    if store is not None:  # it keeps its port, which no other process can take
         where = {"store": dist.PrefixStore("run", store)}  # type: ignore[attr-defined]
     backend = "nccl" if kind == "cuda" else "gloo"
     try:
@@ -91,7 +93,7 @@ def connect(team: Team, placement: Placement, kind: str, store: Any = None) -> N
             backend, rank=placement.rank, world_size=placement.size, timeout=TIMEOUT, **where
         )
     except (RuntimeError, ValueError) as error:
-        raise UserError(f"the processes cannot meet: {str(error).splitlines()[0]}") from None
+        raise UserError(f"the ranks cannot connect: {str(error).splitlines()[0]}") from None
     if backend != "gloo":
         team.control = dist.new_group(backend="gloo", timeout=TIMEOUT)
 
@@ -109,7 +111,7 @@ def connected(team: Team, placement: Placement, kind: str) -> Iterator[None]:
 
 
 def begin_together(team: Team, error: Exception | None, identity: str = "") -> None:
-    """Let all ranks begin, or none: rank 0 raises the error of any of them.
+    """Let all ranks begin or none: after an error on any, rank 0 raises it and the rest exit.
 
     identity: of the run; must be the same on all ranks.
     """
@@ -123,12 +125,12 @@ def begin_together(team: Team, error: Exception | None, identity: str = "") -> N
         raise SilentExit(0 if errors.get(0) == str(AlreadyFinished()) else 2)
     for rank, text in errors.items():
         raise UserError(
-            f"rank {rank} cannot begin: {text} (a method or benchmark that a script defines is "
-            "known to all ranks if torchrun starts the script)"
+            f"rank {rank} cannot begin: {text} (if a script defines the method or benchmark, "
+            "start the script with torchrun, so that all ranks know it)"
         )
     raise UserError(
         "these processes do not have the same options, --out, data and weights: start all of them "
-        "alike, or every run by itself with --devices 1"
+        "alike, or start independent runs with --devices 1"
     )
 
 
@@ -136,7 +138,7 @@ def begin_together(team: Team, error: Exception | None, identity: str = "") -> N
 def rank_processes(size: int, module: str, job: Mapping[str, Any]) -> Iterator[RankProcesses]:
     """Start the processes of ranks 1 … size − 1, and wait for their end; kill them after an error.
 
-    module: what each process runs, with its rank as argument and `job` on standard input.
+    module: run by each process, with its rank as argument and `job` as JSON on standard input.
     """
     store, processes = open_store(), list[subprocess.Popen[bytes]]()
     message = json.dumps({**job, "size": size, "port": store.port, "parent": os.getpid()}).encode()
@@ -169,13 +171,13 @@ def rank_processes(size: int, module: str, job: Mapping[str, Any]) -> Iterator[R
 
 
 class RankProcesses:
-    """The processes of the other ranks. store: in which they say that they are ready."""
+    """The processes of ranks 1, 2, …; each reports in `store` that it is ready."""
 
     def __init__(self, processes: Sequence[subprocess.Popen[bytes]], store: Any) -> None:
         self._processes, self._store = processes, store
 
     def meet(self, team: Team, placement: Placement, kind: str) -> None:
-        """Wait until all of them are ready, and connect."""
+        """Wait until all ranks are ready, and connect."""
         missing = set(range(1, len(self._processes) + 1))
         while missing:
             if ended := self.ended_rank():
@@ -202,7 +204,7 @@ class RankProcesses:
 
 def ready_key(rank: int) -> str:
     """The key that a rank sets in the store when it is ready to connect."""
-    return f"rank {rank} stands ready"
+    return f"rank {rank} is ready"
 
 
 def describe_ranks(team: Team, strategy: str) -> dict[str, Any]:

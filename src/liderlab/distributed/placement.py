@@ -14,7 +14,7 @@ from ..errors import UserError
 class Placement:
     """Rank of a process and number of ranks, in the run and on its machine (local).
 
-    launcher: what started the processes. "here": rank 0 itself.
+    launcher: the program that started the ranks; "here": rank 0 starts the other ranks itself.
     """
 
     rank: int = 0
@@ -34,7 +34,7 @@ class Placement:
 
     @property
     def init_method(self) -> str:
-        """Where the ranks of an external launcher meet, for torch's `init_process_group`."""
+        """The address at which an external launcher's ranks connect, for `init_process_group`."""
         return slurm_address() if self.launcher == "slurm" else "env://"
 
 
@@ -48,8 +48,10 @@ def torchrun() -> Placement | None:
 
 
 def torchrun_size() -> int | None:
-    """The number of processes that torchrun has started for one run; None without torchrun. Slurm
-    may also start independent runs, hence there --devices says it."""
+    """The number of processes that torchrun has started for one run; None without torchrun.
+
+    Slurm may also start independent runs: there, --devices decides.
+    """
     placement = torchrun()
     return None if placement is None else placement.size
 
@@ -61,7 +63,7 @@ def slurm() -> Placement | None:
         return None
     nodes = int(os.environ.get("SLURM_STEP_NUM_NODES", "1"))
     if size % nodes:
-        raise UserError(f"{size} tasks on {nodes} nodes: give every node as many, by srun -n")
+        raise UserError(f"{size} tasks on {nodes} nodes: choose a multiple of {nodes} with srun -n")
     rank, local_rank = int(os.environ["SLURM_PROCID"]), int(os.environ["SLURM_LOCALID"])
     return Placement(rank, size, local_rank, size // nodes, "slurm")
 

@@ -12,7 +12,7 @@ message     on                               for
 `gather`    rows of a batch, as bytes        rows that are written into the memory
 `join`      features, with their gradient    LiDER's batch form, synchronised BatchNorm
 `broadcast` tensors of the device            rank 0's values on all ranks
-`agree`     numbers of the host              stop, save, go on: the largest of them
+`agree`     numbers of the host              decisions (stop, save): the largest number holds
 =========== ================================ ======================================================
 """
 
@@ -39,7 +39,7 @@ class OutOfStep(RuntimeError):
 class Team:
     """`size` ranks, of which this process is one. A team of one sends nothing and copies nothing.
 
-    control: a group for messages between the hosts, where the default one is for devices.
+    control: the group for messages between hosts, if the default group is for GPUs.
 
     >>> team = Team()
     >>> team.share(5), team.agree(0, 1)
@@ -59,7 +59,7 @@ class Team:
         return self.rank == 0
 
     def share(self, rows: int, rank: int | None = None) -> slice:
-        """A rank's part of so many rows: consecutive, of nearly equal size.
+        """A rank's part of `rows` rows: consecutive, of nearly equal size.
 
         At least two rows, as BatchNorm cannot normalise a single one; the last ranks may get none.
 
@@ -109,8 +109,10 @@ class Team:
         }
 
     def join(self, rows: Tensor, counts: Sequence[int] | None = None) -> Tensor:
-        """The rows (n, …) of all ranks, with gradient: that of a row is the sum over the losses of
-        all ranks. counts: rows per rank; None: the ranks exchange them first."""
+        """The rows (n, …) of all ranks, differentiable: gradients sum over the losses of all ranks.
+
+        counts: rows per rank; None: the ranks exchange them first.
+        """
         if self.size == 1:
             return rows
         if counts is None:
@@ -140,7 +142,7 @@ class Team:
         return message.tolist()
 
     def check_same(self, what: str, digest: int) -> None:
-        """Refuse to go on unless all ranks have the same digest (below 2⁶³)."""
+        """Raise OutOfStep unless all ranks have the same digest (below 2⁶³)."""
         largest, smallest = self.agree(digest, -digest)
         if largest != -smallest:
             raise OutOfStep(f"{what} is not the same on all ranks")
@@ -156,7 +158,7 @@ class Team:
 
 
 class _Join(torch.autograd.Function):
-    """Forward: the rows of all ranks. Backward: this rank's gradient, summed over the ranks."""
+    """Forward: the rows of all ranks. Backward: the gradient of this rank's rows, summed."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, team: Team, counts: Sequence[int]) -> Tensor:

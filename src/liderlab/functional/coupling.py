@@ -1,12 +1,13 @@
-r"""σ₁(M) of two feature maps, with its gradient written out, for few passes over large tensors.
+r"""σ₁(M) of two feature maps, with a hand-written gradient: few passes over large tensors.
 
 With the singular vectors u and v of σ₁ held constant (`singular`),
 
     σ = 1/N Σ_q α̅_q β̅_q,     α_p = x̂_p·u,   β_p = ŷ_p·v,     x̂ = x/|x|
 
-x: vectors of the earlier map, y: of the later one, p: its positions, q: the N common ones; a bar
-averages positions p to q. Averaging is linear, so its adjoint applies to the numbers β̅_q instead of
-to vectors, and the gradient by a map is a rank-one term and the map itself, each row weighted:
+x, y: vectors of the earlier and the later map. p: positions of a map. q: the N positions common to
+both, to which a bar averages. Averaging is linear, so its adjoint can be applied to the numbers β̅_q
+instead of to vectors. The gradient by a map is a rank-one term minus the map itself, both weighted
+per row:
 
     ∂σ/∂x_p = w_p (u − α_p x̂_p),     w_p = 1/(N |x_p|) Σ_q ∂α̅_q/∂α_p β̅_q
 """
@@ -114,8 +115,8 @@ class SpatialCoupling(torch.autograd.Function):
 class BatchCoupling(torch.autograd.Function):
     r"""(B, …), (B, …) → σ: ()
 
-    Here the vectors are B whole samples, far longer than B. Their Gram matrices G (B x B) hold all
-    that is needed: u = Σ_i p_i x̂_i, so that α = Ĝ p, and the gradient is C X with
+    The vectors are the B whole samples, each far longer than B. Their Gram matrices G (B x B) hold
+    all that is needed: u = Σ_i p_i x̂_i, so that α = Ĝ p, and the gradient is C X with
     C = diag(w) (1 pᵀ − diag(α)) diag(1/|x|).
     """
 
@@ -179,7 +180,7 @@ def averaging(inputs: int, outputs: int, dtype: torch.dtype, device: torch.devic
 
 
 def _norm(rows: Tensor) -> Tensor:
-    """(n, N, C) → (n, N, 1). torch's own norm is many times slower unless channels lie together."""
+    """(n, N, C) → (n, N, 1). torch's own norm is many times slower if channels are strided."""
     if rows.stride(2) == 1:
         return cast(Tensor, torch.linalg.vector_norm(rows, dim=2, keepdim=True))
     return rows.square().sum(2, keepdim=True).sqrt()

@@ -30,7 +30,7 @@ ROWS, ELEMENTS = 64, 2**26
 """Per-row gradients held at once: at most this many rows, and this many numbers (256 MB)."""
 CACHE = 2**19
 """Numbers squared and added at once, so that they stay in the processor's cache (2 MB)."""
-NOT_KRONECKER = "its factors cannot tell apart: choose oewc for such a network"
+NOT_KRONECKER = "Kronecker factors do not support: choose oewc for such a network"
 
 
 def diagonal_fisher(
@@ -53,8 +53,8 @@ def diagonal_fisher(
     signals = layer_signals(network, layers, x, y, classes) if layers else {}
     squares: dict[str, Tensor] = {}
     for name, passes in signals.items():
-        # Gradients add up before they are squared if a layer runs twice, or if its rows are not the
-        # samples (windows of them, a table): `_row_by_row` takes these.
+        # If a layer runs twice, or its rows are not the samples (but windows of them, or a table),
+        # a sample's gradient must be summed before it is squared: `_row_by_row` does that.
         if len(passes) == 1 and len(passes[0][0]) == len(x):
             found = squared_gradients(layers[name], *passes[0])
             prefix = f"{name}." if name else ""
@@ -173,30 +173,30 @@ def kronecker_factors(
 def layer_signals(
     network: nn.Module, layers: Mapping[str, nn.Module], x: Tensor, y: Tensor, classes: int
 ) -> dict[str, list[tuple[Tensor, Tensor]]]:
-    """Inputs of each layer that runs, and Σ_i ℓ_i's gradient by its output; a pair for every call.
+    """For each layer that runs, one pair per call: its input, and Σ_i ℓ_i's gradient by its output.
 
     Rows do not mix, so the gradient's row i is that of ℓ_i = −log p(y_i|x_i) alone.
     """
-    heard: list[tuple[str, Tensor, Tensor]] = []
+    calls: list[tuple[str, Tensor, Tensor]] = []
 
-    def listen(name: str) -> Any:
+    def record(name: str) -> Any:
         def hook(module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
-            heard.append((name, args[0].detach(), output))
+            calls.append((name, args[0].detach(), output))
             return output.clone()  # the next layer may work in place
 
         return hook
 
-    handles = [layer.register_forward_hook(listen(name)) for name, layer in layers.items()]
+    handles = [layer.register_forward_hook(record(name)) for name, layer in layers.items()]
     try:
         with torch.enable_grad():
             loss = F.cross_entropy(network(x)[:, :classes], y, reduction="sum")
     finally:
         for handle in handles:
             handle.remove()
-    outputs = [output for _, _, output in heard]
+    outputs = [output for _, _, output in calls]
     gradients = torch.autograd.grad(loss, outputs, materialize_grads=True)
     signals: dict[str, list[tuple[Tensor, Tensor]]] = {}
-    for (name, inputs, _), gradient in zip(heard, gradients, strict=True):
+    for (name, inputs, _), gradient in zip(calls, gradients, strict=True):
         signals.setdefault(name, []).append((inputs, gradient))
     return signals
 
@@ -205,9 +205,10 @@ def layer_factors(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> Factor
     r"""A = Σ_i Σ_t a_it a_itᵀ and G = 1/|T| Σ_i Σ_t g_it g_itᵀ over rows i and positions t ∈ T.
 
     a: the vector that multiplies the layer's weight matrix (for a convolution a patch, followed by
-    1 if there is a bias). g: gradients of the rows' losses by the layer's output. G ⊗ A takes a and
-    g to be independent, gradients at different positions uncorrelated, and all positions alike; a
-    linear layer has one position. Divided by n each, both are means over the rows.
+    1 if there is a bias). g: gradients of the rows' losses by the layer's output. G ⊗ A assumes
+    that a and g are independent, that gradients at different positions are uncorrelated, and that
+    all positions are alike; a linear layer has one position. Divided by n, A and G are means over
+    the rows.
 
     layer: `Linear` or `Conv2d`. inputs: (n, …) of the layer, gradients: (n, …) by its output.
     """
@@ -289,14 +290,14 @@ def kronecker_quadratic(delta: Tensor, inputs: Tensor, outputs: Tensor) -> Tenso
     >>> kronecker_quadratic(torch.ones(2, 3), torch.eye(3), torch.eye(2))
     tensor(6.)
     """
-    # The gradient is twice the product that the value needs anyway: written so, autograd does not
-    # multiply by both factors again.
+    # The gradient is twice the product that the value needs anyway: in this form, autograd does
+    # not multiply by both factors again.
     product = outputs @ delta.detach() @ inputs
     return (2 * product * delta).sum() - (product * delta.detach()).sum()
 
 
 def largest_eigenvalue(matrix: Tensor, iterations: int = 20) -> float:
-    """Of a symmetric, positive semi-definite matrix (n, n), from below, by power iteration.
+    """λ₁ of a symmetric, positive semi-definite matrix (n, n), from below, by power iteration.
 
     >>> round(largest_eigenvalue(torch.diag(torch.tensor([1.0, 3.0]))), 4)
     3.0
@@ -311,7 +312,7 @@ def sample_labels(logits: Tensor, generator: torch.Generator) -> Tensor:
     >>> sample_labels(torch.tensor([[0.0, 99.0], [99.0, 0.0]]), torch.Generator())
     tensor([1, 0])
     """
-    odds = logits.double().softmax(1).cpu()  # the generator lives on the CPU
-    if not odds.isfinite().all():
+    probabilities = logits.double().softmax(1).cpu()  # the generator lives on the CPU
+    if not probabilities.isfinite().all():
         raise ValueError("Expected finite logits to draw labels from, but got NaN or infinity.")
-    return torch.multinomial(odds, 1, generator=generator)[:, 0].to(logits.device)
+    return torch.multinomial(probabilities, 1, generator=generator)[:, 0].to(logits.device)

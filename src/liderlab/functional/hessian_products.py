@@ -1,7 +1,7 @@
-"""Curvature of a loss in its parameters: the Hessian H, known by its products with vectors.
+"""Curvature of a loss in its parameters: the Hessian H, given by its products with vectors.
 
-`curvature` holds parts of the Fisher matrix, which is H's expectation for a well-fitted model and
-is cheaper; here is H itself, which also sees negative curvature.
+`curvature` computes parts of the Fisher matrix, which is cheaper and equals H in expectation for a
+well-fitted model. H itself also shows negative curvature.
 """
 
 from __future__ import annotations

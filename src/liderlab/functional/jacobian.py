@@ -29,7 +29,7 @@ def jacobian_lipschitz(
     earlier: (n, …), a tensor from which autograd computed later: (n, …). Samples must not influence
     each other's output: put a network with BatchNorm into eval mode.
     iterations: power-iteration steps at most (a product with J and one with Jᵀ each), stopped early
-    once no σ moves by more than `tol` of itself; None writes the Jacobians out.
+    once every σ changes by at most a fraction `tol`; None builds and decomposes the Jacobians.
     reading: σ, or σ², the eigenvalue of JᵀJ.
 
     >>> z = torch.tensor([[1.0, 2.0], [3.0, 1.0]], requires_grad=True)

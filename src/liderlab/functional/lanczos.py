@@ -1,8 +1,8 @@
-"""The largest eigenvalues of a symmetric matrix that can only be multiplied with.
+"""The largest eigenvalues of a symmetric matrix that is given by its products with vectors.
 
-Lanczos' method (scipy's `eigsh`) keeps all products of a power iteration, so that it needs tens of
-them where power iteration needs hundreds: if eigenvalues lie close together, as those of
-convolutions and Hessians do.
+Lanczos' method (scipy's `eigsh`) keeps all products of a power iteration. Where eigenvalues lie
+close together, as those of convolutions and Hessians do, it needs tens of products instead of
+hundreds.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def top_eigenvalues(
     """The k largest eigenvalues, in descending order: (k,) float64.
 
     size: n. like: a tensor of the dtype and on the device that `product` expects. tol: relative to
-    the eigenvalue; not below what the products' precision allows. generator: draws the start.
+    the eigenvalue; limited by the products' precision. generator: draws the start vector.
 
     >>> matrix = torch.diag(torch.arange(10.0))
     >>> [round(value, 3) for value in top_eigenvalues(lambda v: matrix @ v, 10, k=2).tolist()]
     [9.0, 8.0]
     """
-    from scipy.sparse.linalg import LinearOperator, eigsh  # half a second, and only needed here
+    from scipy.sparse.linalg import LinearOperator, eigsh  # takes half a second
 
     if not 1 <= k <= size:
         raise ValueError(f"Expected 1 ≤ k ≤ {size}, the size of the matrix, but got {k}.")

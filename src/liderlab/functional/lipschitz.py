@@ -1,6 +1,6 @@
 r"""How strongly a stage of a network couples its output to its input.
 
-Every form is one quantity, the largest singular value of a *transmitting matrix*
+Both estimators compute the largest singular value of a *transmitting matrix*
 
     M = A Bᵀ / N,        A: (…, P, N) earlier features, B: (…, Q, N) later features,
 
@@ -44,13 +44,13 @@ def spatial_lipschitz(
 
     The later map's channels are average-pooled to the earlier one's number, each position is
     normalised over its channels, and the larger map is average-pooled to the size of the smaller.
-    Tokens (n, N, D) of a transformer are N positions with D channels. Beside a map, the last tokens
-    that fill a grid of its proportions are its patches in reading order; tokens before them (a
-    class token) are left out.
+    Tokens (n, N, D) of a transformer are N positions with D channels. If only one of the two
+    is a map, the last tokens count as patches in reading order, as many as fill a grid of the map's
+    proportions; the tokens before them (a class token) are left out.
 
     earlier: (n, C, H, W) or tokens, later: (n, D, h, w) or tokens → (n,), in [0, 1].
-    iterations: power-iteration steps at most, stopped early once no σ moves by more than `tol` of
-    itself; None decomposes M outright. reading: σ, or σ² as Eq. 6 prints it.
+    iterations: power-iteration steps at most, stopped early once every σ changes by at most a
+    fraction `tol`; None decomposes M exactly. reading: σ, or σ² as Eq. 6 prints it.
 
     >>> maps = torch.eye(2).reshape(1, 2, 2, 1)  # two positions, orthogonal channels
     >>> spatial_lipschitz(maps, maps)
@@ -64,10 +64,10 @@ def spatial_lipschitz(
     earlier, later = _as_maps(earlier, later), _as_maps(later, earlier)
     if earlier.shape[2:].numel() == 1 and later.shape[2:].numel() == 1:
         raise ValueError(
-            "The spatial estimate needs more than one position: for two 1x1 maps it is constantly "
+            "The spatial estimate needs more than one position: for two 1x1 maps it is always "
             'one. Choose earlier stages, or estimator="batch".'
         )
-    with torch.autocast(earlier.device.type, enabled=False):  # it would halve the precision
+    with torch.autocast(earlier.device.type, enabled=False):  # which halves the precision
         sigma = spatial_coupling(_precise(earlier), _precise(later), iterations, tol)
     return read(sigma, reading)
 
@@ -83,8 +83,8 @@ def batch_lipschitz(
 ) -> Tensor:
     """Eq. 6 as printed: one estimate for a batch of flattened, L2-normalised samples.
 
-    divide: M = F_kᵀ F_{k−1} / B, comparable between batch sizes; False leaves the paper's M, whose
-    σ grows to B.
+    divide: M = F_kᵀ F_{k−1} / B, comparable between batch sizes; False keeps the paper's M, whose
+    σ can reach B.
 
     earlier: (B, …), later: (B, …) → ().
 
@@ -98,7 +98,7 @@ def batch_lipschitz(
         )
     if len(earlier) < 2:
         raise ValueError("The batch estimate needs at least two samples: for one it is always one.")
-    with torch.autocast(earlier.device.type, enabled=False):  # it would halve the precision
+    with torch.autocast(earlier.device.type, enabled=False):  # which halves the precision
         sigma = batch_coupling(_precise(earlier), _precise(later), iterations, tol)
     return read(sigma if divide else sigma * len(earlier), reading)
 
@@ -108,7 +108,7 @@ def _precise(features: Tensor) -> Tensor:
 
 
 def _as_maps(features: Tensor, beside: Tensor) -> Tensor:
-    """Tokens (n, N, D) as a map: (n, D, N, 1), or (n, D, h, w) beside a map; maps as they are."""
+    """Tokens (n, N, D) as a map: (n, D, N, 1), or (n, D, h, w) beside a map; maps stay maps."""
     if features.dim() == 4:
         return features
     if beside.dim() == 3:

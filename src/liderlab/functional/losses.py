@@ -13,7 +13,7 @@ def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
 
 
 def masked_cross_entropy(logits: Tensor, y: Tensor, allowed: Tensor) -> Tensor:
-    """Cross-entropy over the allowed classes only: the others' logits count as −∞.
+    """Cross-entropy over the allowed classes only: logits of other classes count as −∞.
 
     logits: (n, c), y: (n,), allowed: (c,) mask → (n,)
 
@@ -36,7 +36,7 @@ def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def incremental_targets(y: Tensor, classes: int, old: Tensor) -> Tensor:
-    """One-hot labels (n, classes) with the old classes' former scores as their first columns.
+    """One-hot labels (n, classes), in whose first columns stand the old classes' former scores.
 
     >>> incremental_targets(torch.tensor([0, 2]), 3, torch.tensor([[0.9], [0.4]]))
     tensor([[0.9000, 0.0000, 0.0000],
@@ -60,7 +60,7 @@ def head_margin(logits: Tensor, own: Tensor, other: Tensor, margin: float) -> Te
 
 
 def implant_logits(stored: Tensor, new: Tensor, y: Tensor, classes: range, gamma: float) -> Tensor:
-    """Stored logits with those of some classes taken from newer ones (X-DER).
+    """Replace the stored logits of some classes by newer ones (X-DER).
 
     If an implanted logit would beat the true class's stored one (and that is positive), the row's
     implanted logits are scaled by γ · (true class's logit) / (largest implanted logit).

@@ -8,10 +8,10 @@ from torch import Tensor
 
 
 def reservoir_slots(seen: int, n: int, size: int, generator: torch.Generator) -> Tensor:
-    """Slots for the next n samples of a stream of which `seen` have passed; −1: not stored.
+    """Slots for the next n samples of a stream, after `seen` earlier ones; −1: not stored.
 
     Sample i (from 0) enters with probability min(1, size/(i+1)) and replaces a uniform slot, so
-    that after every sample each one so far is stored with the same probability (Vitter, 1985).
+    that at any time all samples so far are stored with the same probability (Vitter, 1985).
 
     >>> reservoir_slots(0, 4, 8, torch.Generator())
     tensor([0, 1, 2, 3])
@@ -82,16 +82,16 @@ def herding_order(features: Tensor, n: int) -> Tensor:
 
         p_k = argmin_x ‖μ − 1/k (φ(x) + Σ_{j<k} φ(p_j))‖      (iCaRL, Algorithm 4; no row twice)
 
-    Every beginning of the order is itself a good choice, so that a set shrinks by its tail.
+    Every prefix of the order is the choice for a smaller n, so that a set shrinks by its tail.
 
     >>> herding_order(torch.tensor([[0.0], [1.0], [5.0], [6.0]]), 3)
     tensor([1, 2, 0])
     """
     features = features.double()
     mean = features.mean(0)
-    # ‖kμ − S − φ‖² = ‖φ‖² − 2 φ·(kμ − S) + a constant of all rows
+    # ‖kμ − S − φ‖² = ‖φ‖² − 2 φ·(kμ − S) + a term that is equal for all rows
     squares = features.square().sum(1)
-    missing = mean.clone()  # kμ − S: the next row should be near to it
+    missing = mean.clone()  # kμ − S: the next row should be close to it
     order = torch.empty(min(n, len(features)), dtype=torch.int64, device=features.device)
     for k in range(len(order)):
         best = (squares - 2 * features @ missing).argmin()
@@ -106,7 +106,7 @@ def cutmix(x: Tensor, alpha: float, generator: torch.Generator) -> tuple[Tensor,
 
     x: (n, C, H, W) → mixed images, each one's partner (n,), and the share λ of its own pixels. The
     box is the same for all: its area is 1 − λ' for λ' ~ Beta(α, α), its centre uniform. The image's
-    border may cut it, so that λ is counted from the pixels.
+    border may cut the box, hence λ is counted from the pixels.
 
     >>> mixed, partner, share = cutmix(torch.rand(4, 3, 8, 8), 1.0, torch.Generator())
     >>> 0 <= share <= 1 and sorted(partner.tolist()) == [0, 1, 2, 3]

@@ -29,7 +29,7 @@ def power_iteration(matrix: Tensor, iterations: int, tol: float = 0.0) -> Tensor
     """The leading eigenvector of (…, n, n) matrices with non-negative spectrum: (…, n, 1).
 
     It starts from a fixed vector without symmetry, so that the result depends on the matrix alone.
-    With tol > 0 it stops once no eigenvalue's root moved by more than tol of itself.
+    With tol > 0 it stops once the root of every eigenvalue changes by at most a fraction tol.
     """
     n = matrix.shape[-1]
     start = 1 + 0.5 * torch.cos(torch.arange(1, n + 1, dtype=matrix.dtype, device=matrix.device))

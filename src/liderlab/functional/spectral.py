@@ -18,7 +18,7 @@ from .lanczos import top_eigenvalues
 
 
 def linear_part(layer: nn.Module) -> Callable[[Tensor], Tensor]:
-    """x ↦ W x for a layer x ↦ W x + b: its output less its output for zeros."""
+    """x ↦ W x for a layer x ↦ W x + b: its output minus its output for zeros."""
     return lambda x: layer(x) - layer(torch.zeros_like(x))
 
 
@@ -81,6 +81,6 @@ def spectral_norm(
 def batch_norm_scale(layer: _BatchNorm) -> Tensor:
     """γ / √(running variance + ε): the factor of each channel of BatchNorm in eval mode."""
     if layer.running_var is None:
-        raise ValueError("Expected BatchNorm with running statistics: without, it is not linear.")
+        raise ValueError("Expected BatchNorm with running statistics; else it is not linear.")
     scale = (layer.running_var + layer.eps).rsqrt().detach()
     return scale if layer.weight is None else scale * layer.weight.detach()

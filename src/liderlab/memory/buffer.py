@@ -171,9 +171,9 @@ class Memory:
         return self.data[name][index.to(self.device)].cpu()
 
     def state_dict(self) -> State:
-        """Shares its tensors with the memory, as a module's does: save or copy it at once.
+        """The filled slots, in tensors that share the memory's storage: save or copy them at once.
 
-        Only filled slots; by way of numpy, as torch would save the whole storage of a slice.
+        Slices pass through numpy, because torch would save the whole storage of a slice.
         """
         return {
             "seen": self.seen,
@@ -213,7 +213,7 @@ class Memory:
         return digest({**filled, "counts": counts, **poison})
 
     def checkpointed(self, newest: int, oldest: int) -> None:
-        """Tell which checkpoints are kept, by number of steps: rows on disk that only older ones
+        """Record which checkpoints are kept, by number of steps: rows on disk that only older ones
         refer to can be overwritten."""
         for column in self.data.values():
             if isinstance(column, DiskColumn):
@@ -221,7 +221,7 @@ class Memory:
 
 
 def digest(tensors: Mapping[str, Tensor]) -> int:
-    """Hash of all bits, below 2⁶³.
+    """Hash of names, types, shapes and all bits, below 2⁶³.
 
     >>> digest({"a": torch.zeros(3)}) == digest({"a": torch.zeros(3)}) != digest({})
     True
@@ -235,7 +235,7 @@ def digest(tensors: Mapping[str, Tensor]) -> int:
 
 
 def _rearrange(column: Tensor, keep: Tensor) -> None:
-    """column[i] = column[keep[i]]; in parts if `keep` ascends, as no later row is overwritten."""
+    """column[i] = column[keep[i]]; in parts if `keep` ascends, which overwrites no unread row."""
     ascending = bool((keep[1:] > keep[:-1]).all())
     step = 4096 if ascending else max(1, len(keep))
     for target, source in zip(torch.arange(len(keep)).split(step), keep.split(step), strict=True):

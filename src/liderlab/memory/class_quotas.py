@@ -18,9 +18,9 @@ class ClassQuotas:
 
     A sample's rank is the number of stored samples of its class with a larger key. Of all samples
     ever offered, those with the `size` lowest ranks are kept; between equal ranks, those with the
-    larger keys. As a sample that has left never returns, this equals one step per sample: it
-    enters, and if the memory is over-full, the largest class gives up its smallest key (of several
-    largest classes, the one whose smallest key is the smallest).
+    larger keys. A sample that has left never returns, so the same samples stay if they come one
+    by one: each enters, and if the memory is then over-full, the largest class gives up its
+    smallest key (of several largest classes, the one whose smallest key is the smallest).
 
     Each class is a heap, so a sample costs O(log(size) + classes). An entry is one integer, the
     key's order (`_ordered`) · 2³² + slot, which takes 56 bytes (a tuple: 131).
@@ -38,7 +38,7 @@ class ClassQuotas:
     def admit(self, y: Numbers, key: Keys, size: int) -> tuple[Numbers, list[int]]:
         """The rows that enter, in order, and the slots that are vacated for them.
 
-        The rows are counted only when they are stored: `add`.
+        Vacated slots are uncounted at once; entering rows count once they are stored (`add`).
         """
         self._add_classes(y)
         if self.total + len(y) <= size:
@@ -92,7 +92,7 @@ class ClassQuotas:
         return int(np.where(largest, self._smallest, EMPTY).argmin())
 
     def _may_enter(self, y: Numbers, order: Numbers) -> NDArray[np.bool_]:
-        """Mask of the rows that may enter a full memory; the others rank behind all it holds."""
+        """Mask of the rows that may enter a full memory; other rows rank behind all stored ones."""
         giving = self._giving_class()
         last_rank, last_key = self._counts[giving] - 1, self._smallest[giving]
         rank = self._counts[y]  # of a row whose key is smaller than all of its class

@@ -32,7 +32,7 @@ NONE = -1  # no place, or no checkpoint yet
 class DiskColumn:
     """`size` rows of one shape and type in a file; indexed like a tensor, by slots.
 
-    file: created when the first row is written; None: a temporary file that ends with the process.
+    file: created when the first row is written; None: a temporary file, gone with the process.
 
     >>> column = DiskColumn(4, (2,), torch.int64)
     >>> column[torch.tensor([3, 0])] = torch.tensor([[7, 8], [1, 2]])
@@ -84,7 +84,7 @@ class DiskColumn:
             self._place[slot], self._sum[slot] = place, zlib.crc32(row)
 
     def rearrange(self, keep: Tensor) -> None:
-        """Slot i becomes the former slot keep[i], and the others become empty. Moves no row."""
+        """Slot i becomes the former slot keep[i]; further slots become empty. Copies no row."""
         kept = keep.numpy()
         if len(np.unique(kept)) < len(kept):
             raise ValueError("Expected different slots to keep.")
@@ -128,7 +128,7 @@ class DiskColumn:
         return self._handle
 
     def sums(self, filled: int) -> Tensor:
-        """CRC-32 of each of the first rows; 0 for a slot that was never written."""
+        """CRC-32 of each of the first `filled` rows; 0 for a slot that was never written."""
         known = np.where(self._place >= 0, self._sum, 0)
         return torch.from_numpy(known[:filled].astype(np.int64))
 
@@ -153,8 +153,7 @@ class DiskColumn:
             rows = read_rows(self._open(), state, range(len(place)))
             if not all(intact for _, intact in rows):
                 raise UserError(
-                    f"{self.file} does not hold the memory of this run's checkpoint any more: run "
-                    "it again"
+                    f"{self.file} has changed since this run's checkpoint: start the run anew"
                 )
         self._place[:] = NONE
         self._place[: len(place)], self._sum[: len(place)] = place, state["sum"].numpy()
@@ -165,10 +164,10 @@ class DiskColumn:
         self._free = [p for p in range(places - 1, -1, -1) if p not in used]
 
     def checkpointed(self, newest: int, oldest: int) -> None:
-        """Tell which checkpoints are kept, by number of steps: `newest`, `oldest`, some between.
+        """Record which checkpoints are kept, by number of steps: from `oldest` to `newest`.
 
-        Rows replaced from now on belong to `newest` at most. Rows that only checkpoints before
-        `oldest` refer to become free.
+        Checkpoints up to `newest` may refer to rows that are replaced from now on. Rows that only
+        checkpoints before `oldest` refer to become free.
         """
         self._free += [place for last, place in self._old if last < oldest]
         self._old = [(last, place) for last, place in self._old if last >= oldest]
@@ -178,7 +177,7 @@ class DiskColumn:
 def read_rows(
     handle: int, state: Mapping[str, Any], slots: Iterable[int]
 ) -> Iterator[tuple[bytes, bool]]:
-    """The bytes of these slots' rows, and whether they are still those of the column's state."""
+    """The bytes of these slots' rows, and whether they still have the checksums in the state."""
     size = state["row_bytes"]
     for slot in slots:
         data = os.pread(handle, size, int(state["place"][slot]) * size)
@@ -188,7 +187,7 @@ def read_rows(
 class StoredRows:
     """The rows of a column's state, read from its file when indexed by slots.
 
-    For readers other than the run itself, which may have replaced rows meanwhile: refused.
+    For readers other than the run itself. Rows that the run has replaced since are refused.
     """
 
     def __init__(self, file: Path, state: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ SAMPLES = 8
 def fingerprint(stream: SplitStream) -> str:
     """Digest of names, shape, normalisation, sizes, all labels, and a few images of each task.
 
-    Hashing all pixels would delay every run; so an edit of single images can go unnoticed.
+    Hashing all pixels would delay every run; so a change to a few images can go unnoticed.
 
     >>> from liderlab.streams.datasets.synthetic import synthetic
     >>> fingerprint(synthetic()) == fingerprint(synthetic())

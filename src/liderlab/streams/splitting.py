@@ -178,6 +178,6 @@ def as_tensor(values: ArrayLike) -> Tensor:
 
 
 def shuffled_order(classes: int, seed: int) -> list[int]:
-    """A random class order with its own seed, so that runs can vary the rest under one order."""
+    """A random class order with its own seed, so that runs with different seeds can share it."""
     generator = torch.Generator().manual_seed(seed)
     return [int(c) for c in torch.randperm(classes, generator=generator)]

@@ -59,7 +59,7 @@ def hold_out(stream: SplitStream, share: float | None) -> SplitStream:
 def spread_over_classes(y: Tensor, share: float) -> Tensor:
     """Mask of max(1, round(share · n)) evenly spaced rows of each class with n rows.
 
-    Row r of a class is held out if ⌊(r + 1) m / n⌋ > ⌊r m / n⌋, m being their number.
+    Row r of a class is held out if ⌊(r + 1) m / n⌋ > ⌊r m / n⌋, where m is the number of such rows.
 
     >>> spread_over_classes(torch.tensor([0, 0, 0, 0, 7, 7]), 0.5).tolist()
     [False, True, False, True, False, True]

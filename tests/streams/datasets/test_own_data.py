@@ -127,7 +127,7 @@ def test_a_run_on_a_folder(
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda p: folder(2), "say which folder: --benchmark folder:PATH"),
+        (lambda p: folder(2), "name the folder: --benchmark folder:PATH"),
         (lambda p: folder(2, path=str(p / "no")), "no is not a folder"),
         (lambda p: folder(2, path=str(p), size=2), "Expected size ≥ 4 .*, but got 2"),
         (lambda p: split_cub200(2, size=0), "Expected size ≥ 4 .*, but got 0"),

@@ -44,7 +44,7 @@ class DataSet:
     """A published data set.
 
     train, test: numbers of images; side: their size. layouts: the forms in which it is published,
-    or in which torchvision stores it. md5: of single files inside.
+    or in which torchvision stores it. md5: of single files in it, by name.
     """
 
     name: str
@@ -71,7 +71,7 @@ class DataSet:
 
     @property
     def checksums(self) -> dict[str, str]:
-        """MD5 by file name, of downloads and of files inside."""
+        """MD5 by file name, of the downloads and of the files in them."""
         return {remote.name: remote.md5 for remote in self.remotes} | self.md5
 
     @property

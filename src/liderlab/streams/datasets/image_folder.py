@@ -32,14 +32,14 @@ def folder(
     """
     check_numbers(size=size, at_least=4, at_most=10**4, whole=True)
     if not path:
-        raise UserError("say which folder: --benchmark folder:PATH")
+        raise UserError("name the folder: --benchmark folder:PATH")
     source = absolute(path)
     if not source.is_dir():
         raise UserError(f"{source} is not a folder")
     name = "".join(letter if letter.isalnum() else "_" for letter in source.name)
     data = cached(f"folder-{name}", source, size, read_folder)
     if tasks is None:
-        raise UserError(f"say into how many tasks to split {len(data.names)} classes: --tasks N")
+        raise UserError(f"choose into how many tasks to split {len(data.names)} classes: --tasks N")
     transform = Augment(data.mean, data.std, padding=size // 8, flip=True)
     return split(data.train, data.test, tasks, class_order, names=data.names, transform=transform)
 
@@ -63,7 +63,7 @@ def read_folder(source: Path, size: int, every: int = 5) -> RawData:
 
 
 def split_classes(folders: Sequence[Path], size: int, every: int) -> RawData:
-    """Every n-th image of each class is for testing; of fewer than n images the last one."""
+    """Every n-th image of each class is for testing; of a class with fewer, the last one."""
     train: LabelledFiles = []
     test: LabelledFiles = []
     for label, folder in enumerate(folders):

@@ -1,8 +1,11 @@
 """mini-ImageNet: 100 classes of 84x84, as class folders or as arrays.
 
-There is no official file. Accepted are train_x.npy, train_y.npy, test_x.npy, test_y.npy (the LiDER
-authors' form); train/ and test/ with the same classes; and the few-shot splits, whose classes
-differ, or plain class folders: there every sixth image of a class is for testing (100 of 600).
+There is no official file. These forms are accepted:
+
+- train_x.npy, train_y.npy, test_x.npy, test_y.npy, as the LiDER authors have them;
+- train/ and test/ with the same classes;
+- train/, val/ and test/ of few-shot learning, whose classes differ, or plain class folders: every
+  sixth image of a class is for testing (100 of 600).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tiny ImageNet, in the publisher's layout; val is the test set, as test has no labels."""
+"""Tiny ImageNet, in the publisher's layout; val is for testing, as its test set has no labels."""
 
 from __future__ import annotations
 

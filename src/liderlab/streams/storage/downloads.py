@@ -23,7 +23,7 @@ def download(remote: Remote, folder: Path, report: Report, *, pause: float = 1.0
     """Return the path of the file in `folder`, complete and with the right checksum.
 
     Received bytes are kept as NAME.part, so that the next call requests only the rest. pause:
-    seconds to wait before the second attempt; they grow by as much with each further one.
+    seconds to wait before the second attempt; twice as long before the third, and so on.
     """
     target = writable_folder(folder) / remote.name
     part = target.with_name(f"{target.name}.part")
@@ -44,7 +44,7 @@ def download(remote: Remote, folder: Path, report: Report, *, pause: float = 1.0
 
 
 def _fetch(remote: Remote, part: Path, report: Report, pause: float) -> None:
-    """Append to `part` until the server has no more, in a few attempts."""
+    """Append to `part` until it is complete, in a few attempts."""
     for attempt in range(ATTEMPTS):
         time.sleep(pause * attempt)
         have = part.stat().st_size if part.exists() else 0
@@ -70,12 +70,12 @@ def _fetch(remote: Remote, part: Path, report: Report, pause: float) -> None:
 
 
 def _fetch_rest(remote: Remote, part: Path, have: int, report: Report) -> tuple[int, int]:
-    """Download from byte `have` on; return how many bytes there are now, and how many there are."""
+    """Download from byte `have` on; return the bytes received so far, and the size of the file."""
     request = urllib.request.Request(remote.url, headers={"User-Agent": "liderlab"})
     if have:
         request.add_header("Range", f"bytes={have}-")
     with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
-        have = have if response.status == PARTIAL_CONTENT else 0  # else it starts anew
+        have = have if response.status == PARTIAL_CONTENT else 0  # else all of it is sent
         total = have + int(response.headers.get("Content-Length") or 0)
         with part.open("ab" if have else "wb") as file:
             while block := response.read(BLOCK):

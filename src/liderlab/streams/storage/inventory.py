@@ -1,4 +1,4 @@
-"""Which data sets lie in the data folder, how large they are, and how to get the others."""
+"""Which data sets lie in the data folder, how large they are, and how to get missing ones."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def check_utf8(path: Path) -> Path:
 
 
 def cache_folder(root: str | Path | None = None) -> Path:
-    """The folder for decoded images: below the data folder, or the platform's if read-only."""
+    """The folder for decoded images: in the data folder, or the platform's if that is read-only."""
     data = data_folder(root)
     existing = next(folder for folder in (data, *data.parents) if folder.exists())
     return (data if os.access(existing, os.W_OK) else platform_folder()) / "cache"

@@ -78,8 +78,8 @@ def _check_number(data: DataSet, home: Path, problem: str, advice: str = "") -> 
     if (train, test) != (data.train, data.test):
         raise UserError(
             f"{problem}: {train:,} training and {test:,} test images instead of the "
-            f"{data.train:,} and {data.test:,} of {data.title} ({advice}--unchecked takes it as "
-            "it is)"
+            f"{data.train:,} and {data.test:,} of {data.title} ({advice}--unchecked skips this "
+            "check)"
         )
 
 
@@ -92,8 +92,8 @@ def decode_data_set(data: DataSet, root: str | Path | None = None) -> SplitStrea
 def _download(data: DataSet, home: Path, report: Report) -> Path:
     if not data.remotes:
         raise UserError(
-            f"{data.title} has no public download with a known checksum: get it where you may, and "
-            f"`{data.command}`"
+            f"{data.title} has no public download with a known checksum: obtain the files, then "
+            f"run `{data.command}`"
         )
     downloads = home / DOWNLOADS / data.name
     files = [download(remote, downloads, report) for remote in data.remotes]
@@ -165,5 +165,5 @@ def _check_sums(data: DataSet, folder: Path, names: Iterable[str]) -> None:
         if expected and path.exists() and (got := checksum(path, "md5")) != expected:
             raise UserError(
                 f"{path} has the checksum {got} instead of the publisher's {expected}: it is "
-                "damaged or another file (--unchecked takes it as it is)"
+                "damaged or another file (--unchecked skips this check)"
             )
