@@ -66,10 +66,10 @@ def test_an_interrupted_bench_keeps_finished_measures(lider, tmp_path: Path, mon
     [
         (["bench", "herdng"], "did you mean 'herding'"),
         (["bench", "herding", "--clock", "sun"], "wall"),
-        ([*QUICK, "herding", "--out", "bad.json"], "no report of lider bench"),
-        ([*QUICK, "herding", "--out", "list.json"], "no report of lider bench"),
+        ([*QUICK, "herding", "--out", "bad.json"], "not a report of lider bench"),
+        ([*QUICK, "herding", "--out", "list.json"], "not a report of lider bench"),
         ([*QUICK, "herding", "--out", "other.json"], "other conditions"),
-        ([*QUICK, "herding", "--out", "empty.json"], "no report of lider bench"),
+        ([*QUICK, "herding", "--out", "empty.json"], "not a report of lider bench"),
         ([*QUICK, "herding", "--out", "bad.json/x.json"], "cannot write"),
     ],
 )

@@ -76,7 +76,9 @@ def test_zsh_and_fish_get_explanations_too(program: dict[str, str], tmp_path: Pa
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_scripts(program: dict[str, str], tmp_path: Path, shell: str) -> None:
+def test_every_shell_has_a_completion_script(
+    program: dict[str, str], tmp_path: Path, shell: str
+) -> None:
     script = "\n".join(ask(program, tmp_path, _LIDER_COMPLETE=f"source_{shell}"))
     assert f"_LIDER_COMPLETE=complete_{shell}" in script
 

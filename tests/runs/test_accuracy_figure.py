@@ -18,7 +18,7 @@ def test_figures_are_drawn(tmp_path: Path, name: str) -> None:
     assert (tmp_path / name).stat().st_size > 3000
 
 
-def test_a_folder_gets_it_once(tmp_path: Path) -> None:
+def test_an_existing_figure_is_kept(tmp_path: Path) -> None:
     assert NAME in FILES  # --force removes it with the rest
     leave_figure(RESULT, tmp_path)
     assert (tmp_path / NAME).stat().st_size > 3000

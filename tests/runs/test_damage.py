@@ -253,7 +253,7 @@ NO_VALUES = {
 
 
 @pytest.mark.parametrize("value", NO_VALUES.values(), ids=NO_VALUES.keys())
-def test_values_that_are_none(lider: Any, tmp_path: Path, value: str) -> None:
+def test_unreadable_values_are_refused(lider: Any, tmp_path: Path, value: str) -> None:
     answer = lider("run", "--benchmark", "synthetic", "--out", "y", "--set", f"seed={value}")
     assert one_sentence(answer, "cannot read the value of")
     assert len(answer[2]) < 200
@@ -272,7 +272,7 @@ def test_values_that_are_none(lider: Any, tmp_path: Path, value: str) -> None:
         ("--pretrained words.txt", "it is damaged or not a checkpoint"),
     ],
 )
-def test_what_cannot_be_computed_with_leaves_nothing(
+def test_too_large_numbers_and_wrong_weights_leave_nothing(
     lider: Any, tmp_path: Path, options: str, says: str
 ) -> None:
     (tmp_path / "words.txt").write_text("root:x:0:0:root:/root:/bin/bash\n")
@@ -292,7 +292,9 @@ def test_what_cannot_be_computed_with_leaves_nothing(
         ("bench herding --quick --threads 99999999999999", "--threads"),
     ],
 )
-def test_odd_commands(lider: Any, tmp_path: Path, words: str, says: str) -> None:
+def test_incomplete_commands_and_wrong_threads_are_one_sentence(
+    lider: Any, tmp_path: Path, words: str, says: str
+) -> None:
     (tmp_path / "records").mkdir()
     (tmp_path / "records/a.json").write_bytes(b"\xff\xfe\x00")
     assert one_sentence(lider(*words.split()), says)

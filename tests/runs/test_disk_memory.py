@@ -60,7 +60,7 @@ def test_a_crash_changes_nothing(method: str, tmp_path: Path) -> None:
     assert compare(RunFolder(tmp_path / "whole"), folder) == []
 
 
-def test_it_trains_like_a_memory_in_ram(tmp_path: Path) -> None:
+def test_a_memory_on_disk_trains_like_one_in_ram(tmp_path: Path) -> None:
     results = [run(config("er", storage), tmp_path / storage) for storage in ("disk", "ram")]
     for setting in ("class_incremental", "task_incremental"):
         assert results[0][setting] == results[1][setting]

@@ -150,7 +150,7 @@ def test_existing_folder_is_kept_unless_forced(
 def test_a_config_of_another_program_is_not_replaced(config: RunConfig, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("my: precious\n")
     for existing in ("refuse", "replace", "resume"):
-        with pytest.raises(UserError, match="is not a run's: choose another --out"):
+        with pytest.raises(UserError, match="does not belong to a run: choose another --out"):
             run(config, tmp_path, existing=existing)  # type: ignore[arg-type]
     assert (tmp_path / "config.yaml").read_text() == "my: precious\n"
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]

@@ -174,7 +174,7 @@ def test_any_command_line(
 @pytest.mark.slow
 @MANY
 @given(trees, yaml_like, json_like, command_lines)
-def test_many_of_everything(
+def test_many_trees_files_and_command_lines(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
     tree: Any,

@@ -20,7 +20,7 @@ def verify(method: str, *arguments: str, kills: int) -> subprocess.CompletedProc
     return subprocess.run([*command, *options], capture_output=True, text=True)
 
 
-def test_a_handful_of_kills() -> None:
+def test_er_ace_with_lider_survives_three_kills() -> None:
     done = verify("er-ace", "--lider", kills=3)
     assert done.returncode == 0, done.stderr
     assert "3 kills" in done.stdout
@@ -30,7 +30,7 @@ def test_a_handful_of_kills() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("lider", [[], ["--lider"]], ids=["plain", "lider"])
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_survives(method: str, lider: list[str]) -> None:
+def test_every_method_survives_kills(method: str, lider: list[str]) -> None:
     if lider and why_not(method, "lider", {}):
         lider = [*lider, "--lider-on", "stream"]
     done = verify(method, *lider, kills=11)
@@ -40,7 +40,7 @@ def test_every_method_survives(method: str, lider: list[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["er", "gmed", "x-der-rpc", "icarl", "gdumb"])
-def test_a_memory_on_disk_survives(method: str) -> None:
+def test_a_memory_on_disk_survives_kills(method: str) -> None:
     done = verify(method, "--memory-storage", "disk", kills=11)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "11 kills" in done.stdout
@@ -52,7 +52,7 @@ def test_a_memory_on_disk_survives(method: str) -> None:
     [["--precision", "bfloat16"], ["--precision", "float16"], ["--set", "compile=aot_eager"]],
     ids=["bfloat16", "float16", "compiled"],
 )
-def test_other_passes_survive(how: list[str]) -> None:
+def test_half_precision_and_compiled_runs_survive_kills(how: list[str]) -> None:
     done = verify("er-ace", "--lider", *how, kills=3)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -45,7 +45,7 @@ def elsewhere(known: None, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_it_loads_from_its_folder_alone(elsewhere: Path) -> None:
+def test_a_network_loads_from_its_folder_alone(elsewhere: Path) -> None:
     network = liderlab.load(elsewhere)
     assert network.names == ["a", "b", "c", "d"]
     assert set(network.predict(arrays(8, 1).x)) <= set(network.names)

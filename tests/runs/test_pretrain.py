@@ -48,7 +48,7 @@ def test_the_papers_recipe() -> None:
 
 
 def test_only_a_joint_run_pretrains() -> None:
-    with pytest.raises(UserError, match="a joint run, not one of er"):
+    with pytest.raises(UserError, match="a joint run, not a run of er"):
         pretraining({"method": "er"})
 
 
@@ -63,7 +63,7 @@ def test_the_file_holds_the_trained_backbone(weights: Path) -> None:
     assert about["backbone"]["width"] == 4
 
 
-def test_a_run_starts_from_it_with_a_new_classifier(weights: Path, tmp_path: Path) -> None:
+def test_a_run_starts_from_weights_with_a_new_classifier(weights: Path, tmp_path: Path) -> None:
     layers = (TINY, {"method": {"name": "gdumb", "fit_epochs": 1}})
     fresh = build(completed(make_config(*layers))).loop.network
     config = completed(make_config(*layers, {"pretrained": str(weights)}))
@@ -153,7 +153,7 @@ def test_only_the_full_recipe_has_the_plain_name(change: dict[str, Any], suffix:
         ("mine", ""),
     ],
 )
-def test_a_name_tells_how_to_train_it(name: str, options: str) -> None:
+def test_a_name_suggests_the_options_of_pretrain(name: str, options: str) -> None:
     assert hint(name).strip() == options
 
 
@@ -218,7 +218,7 @@ def test_a_stopped_pretraining_names_the_command_that_resumes_it(
     assert kept_weights("w").stat().st_size > 100
 
 
-def test_a_configuration_holds_in_every_folder(
+def test_paths_of_weights_are_stored_absolute(
     weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LIDER_DATA", str(tmp_path / "data"))
@@ -255,7 +255,7 @@ def test_an_occupied_run_folder_is_refused_with_the_option_to_change(
     assert "--out" not in err
 
 
-def test_weights_written_in_the_meantime_stay(weights: Path, tmp_path: Path) -> None:
+def test_other_weights_in_the_file_are_not_replaced(weights: Path, tmp_path: Path) -> None:
     other = tmp_path / "w.pt"
     torch.save({"a": torch.zeros(1)}, other)
     before = other.read_bytes()

@@ -67,7 +67,7 @@ def test_the_result_counts_and_names_the_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("finished", [False, True])
-def test_a_run_does_not_go_on_with_other_data(tmp_path: Path, finished: bool) -> None:
+def test_resuming_with_other_data_is_refused(tmp_path: Path, finished: bool) -> None:
     register(seed=0)
     if finished:
         run(config(), tmp_path)
@@ -109,7 +109,7 @@ def test_the_weights_are_named_with_their_checksum(tmp_path: Path, lider: Any) -
     assert f"fingerprint of the data: {result['data']['fingerprint']}\n" in out
 
 
-def test_an_older_run_goes_on(tmp_path: Path) -> None:
+def test_a_run_of_an_older_version_resumes(tmp_path: Path) -> None:
     """Its checkpoints hold no origin."""
     register(seed=0)
     with pytest.raises(Crash):
@@ -122,7 +122,7 @@ def test_an_older_run_goes_on(tmp_path: Path) -> None:
     assert run(config(), tmp_path, existing="resume")["data"]["train"] == [10, 9]
 
 
-def test_the_fingerprint_sees_what_matters() -> None:
+def test_the_fingerprint_depends_on_data_split_and_normalisation() -> None:
     train, test = images(19, 0), images(8, 1)
     relabelled = Images(train.x, train.y.flip(0))
     brighter = Images(train.x // 2, train.y)

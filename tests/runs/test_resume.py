@@ -103,7 +103,7 @@ def test_a_damaged_checkpoint_costs_only_time(
     assert compare(whole, folder) == []
 
 
-def test_a_finished_run_stays_as_it_is(whole: RunFolder) -> None:
+def test_resuming_a_finished_run_changes_nothing(whole: RunFolder) -> None:
     before = {file: file.stat().st_mtime_ns for file in whole.path.rglob("*") if file.is_file()}
     assert run(config(), whole.path, existing="resume") == whole.result()
     assert before == {file: file.stat().st_mtime_ns for file in before}

@@ -163,7 +163,7 @@ def test_a_search_fails_if_all_its_trials_failed(lider, write) -> None:
 
 
 @pytest.mark.slow
-def test_an_interrupted_search_goes_on_with_its_trial(start, write, wait_until, tmp_path) -> None:
+def test_an_interrupted_search_resumes_its_trial(start, write, wait_until, tmp_path) -> None:
     write("base.yaml", {**TINY, "training": {"epochs": 30}, "checkpoint_every": 20})
     write("space.yaml", {"training.lr": [0.1, 0.2]})
     command = "search --config base.yaml --space space.yaml --trials 2 --workers 1 --out s"

@@ -79,7 +79,7 @@ def test_each_worker_has_its_own_gpu(plan, monkeypatch) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_saves_and_the_same_command_goes_on(
+def test_ctrl_c_saves_and_the_same_command_resumes(
     start, lider, write, wait_until, tmp_path
 ) -> None:
     base = {"benchmark": "synthetic", "backbone": {"width": 8}, "method": "er", **LONG}

@@ -115,7 +115,7 @@ def running_below(node: subprocess.Popen[str], folders: list[RunFolder]) -> RunF
 
 
 @pytest.mark.slow
-def test_runs_of_a_killed_node_go_on_elsewhere(
+def test_runs_of_a_killed_node_resume_on_another(
     cluster: Cluster, plan, start, write, wait_until, tmp_path: Path
 ) -> None:
     long = {"epochs": 100}  # long enough to be killed in the middle

@@ -51,7 +51,7 @@ class Measure:
 
 
 def _steps(backbone: str, width: int, side: int, names: str, quick: bool) -> dict[str, Action]:
-    """Steps by their names. quick: of a network and images so small that it only tries them."""
+    """Training steps by name. quick: with a tiny network and images, only to try the steps."""
     batch = 4 if quick else 64
     if quick:
         width, side = 8, 16 if side == 32 else 32
@@ -147,5 +147,5 @@ def machine(threads: int | None) -> dict[str, Any]:
 
 
 def load() -> float | None:
-    """The load average of the last minute; this process is one of the load."""
+    """The load average of the last minute, which includes this process."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None

@@ -24,7 +24,7 @@ def read_results(path: Path, machine: Tree) -> dict[str, Tree]:
         for measure in measures.values():
             result_table(measure)
     except (OSError, ValueError, LookupError, TypeError):
-        raise UserError(f"{path} is no report of lider bench: choose another --out") from None
+        raise UserError(f"{path} is not a report of lider bench: choose another --out") from None
     if not same:
         raise UserError(
             f"{path} was measured under other conditions: choose another --out, or --force"

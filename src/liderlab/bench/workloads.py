@@ -40,7 +40,7 @@ def prepared_run(
     memory: int = 500,
     lider: dict[str, Any] | None = None,
 ) -> Run:
-    """A run of er-ace at the beginning of its second task, its memory full."""
+    """A run of er-ace at the beginning of its second task, with a full memory."""
     benchmark = {"name": "synthetic", "tasks": 2, "classes": CLASSES, "side": side}
     options: dict[str, Any] = {
         "benchmark": {**benchmark, "per_class": max(128, 2 * batch)},
@@ -118,7 +118,7 @@ def curvature(rows: int = 64, side: int = 8) -> dict[str, Action]:
 
 
 def herding(rows: int = 500, width: int = 512, chosen: int = 20) -> dict[str, Action]:
-    """iCaRL's choice of exemplars of one class, and mere products with its features."""
+    """iCaRL's choice of exemplars of one class, and as many plain products with its features."""
     features = torch.rand(rows, width)
     return {
         "herding": lambda: herding_order(features, chosen),

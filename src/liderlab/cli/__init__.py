@@ -1,9 +1,9 @@
 """The command line: parse, call, print.
 
-A command's file carries the command's name, and the work is done in the room of that name: `lider
-sweep` is `cli/sweep.py`, which calls `sweeps/`. Besides the commands there are `commands` (how they
-are registered), `options` (shared by several), `completion` (values that Tab offers), `help_page`
-and `output`. Commands import what they need when they run, so that `lider --help` is quick.
+Each command has a file of its name, which calls the package that does the work: `lider sweep` is
+`cli/sweep.py`, which calls `sweeps/`. The other files are `commands` (how commands are registered),
+`options` (shared by several), `completion` (values that Tab offers), `help_page` and `output`.
+Commands import modules when they run, so that `lider --help` is quick.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from .output import new_console, print_json
 @command("lider analyze guessing-game runs/x", "lider analyze hessian runs/x --scale smoke --json")
 def analyze(
     name: Annotated[
-        str, argument("A study that looks into runs, like hessian.", values=completion.analyses)
+        str,
+        argument("A study that analyses single runs, like hessian.", values=completion.analyses),
     ],
     run: RunPath,
     scale: Annotated[
@@ -27,18 +28,18 @@ def analyze(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Look into one finished run, as the paper's studies do.
+    """Analyse one finished run, as the paper's studies do.
 
-    Studies look at its memory, and at how smooth, flat and robust its network is. Reads
-    result.json and the last checkpoint in RUN, and its data. Writes result.json, table.csv and
-    .md, figure.png and .pdf.
+    Studies examine its memory, and how smooth, flat and robust its network is. Reads result.json
+    and the last checkpoint in RUN, and its data. Writes result.json, table.csv and .md, figure.png
+    and .pdf.
     """
     from ..paper.studies import STUDIES
     from ..paper.studies.cases import Request
 
     if not STUDIES.entry(name).facts.get("analysis"):
         analyses = ", ".join(name for name, _ in completion.analyses(""))
-        raise UserError(f"{name} compares runs; one run can be analysed by {analyses}")
+        raise UserError(f"{name} compares several runs; for one run choose {analyses}")
     Request(scale)  # refuse a wrong scale before anything is loaded
 
     from ..report.study_files import write_analysis

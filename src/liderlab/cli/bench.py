@@ -32,14 +32,14 @@ def bench(
     ] = None,
     clock: Annotated[
         Literal["wall", "cpu"],
-        option("wall, or cpu: processor time, for a machine that others use.", metavar="CLOCK"),
+        option("wall, or cpu: processor time, for a shared machine.", metavar="CLOCK"),
     ] = "wall",
     quick: Annotated[
         bool, flag("--quick", "Tiny sizes, to see that it works, not how fast it is.")
     ] = False,
     out: Annotated[
         Path | None,
-        option("Write JSON here, and skip what it already holds.", metavar="FILE"),
+        option("Write JSON here; skip measures that it already holds.", metavar="FILE"),
     ] = None,
     force: Annotated[bool, flag("--force", "Measure everything again.")] = False,
     threads: o.Threads = None,

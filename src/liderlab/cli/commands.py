@@ -87,7 +87,7 @@ def _heading(name: str) -> str:
 
 
 def typed_command() -> str:
-    """The command line as the user typed it; giving it again resumes the work."""
+    """The command line as the user typed it; repeating it resumes the work."""
     return shlex.join(["lider", *sys.argv[1:]])
 
 
@@ -95,7 +95,7 @@ def typed_command() -> str:
 def explain_stop(
     message: str = "everything is saved; go on by giving the same command again",
 ) -> Iterator[None]:
-    """Show this message to a user who stops a batch of runs."""
+    """Show this message when a batch of runs is interrupted."""
     try:
         yield
     except Stopped as stopped:

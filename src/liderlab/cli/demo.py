@@ -1,4 +1,4 @@
-"""`lider demo`: forgetting, rehearsal, and what LiDER adds, in a minute or two without any data."""
+"""`lider demo`: forgetting, rehearsal, and LiDER's gain, in a minute or two without any data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def demo(
 
     They are finetune, er-ace, er-ace + LiDER, and joint. Reads nothing: the digits come with the
     installation. Writes a run folder for every method and seed, demo.png and report.html into
-    --out, over those of an earlier demo.
+    --out, and replaces those of an earlier demo.
     """
     from ..report.accuracy_curves import draw_accuracy_curves
     from ..report.terminal.result_tables import method_table
@@ -42,7 +42,7 @@ def demo(
     from ..runs.execute import run as execute
 
     runs, folders = list(demo_runs(seeds)), []
-    # an interrupted demo goes on; a complete one is repeated
+    # an interrupted demo resumes; a complete one is repeated
     existing: Existing = "replace" if (out / "demo.png").exists() else "resume"
     results: dict[str, list[dict[str, Any]]] = {}
     with explain_stop(), ProgressDisplay(new_console(stderr=True), len(runs)) as display:

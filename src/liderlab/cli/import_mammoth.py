@@ -16,7 +16,7 @@ from .commands import command
 def import_mammoth(context: typer.Context) -> None:
     """Turn a command line of Mammoth into ours; say what differs.
 
-    Takes the options of Mammoth's main.py as they are. Reads and writes no files. Our command goes
+    Takes the options of Mammoth's main.py unchanged. Reads and writes no files. Our command goes
     to standard output, the remarks to standard error.
     """
     from ..config.mammoth_commands import translate

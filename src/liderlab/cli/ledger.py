@@ -33,7 +33,9 @@ def show(
     context: typer.Context,
     table: Annotated[str | None, option("Only this table: faa, ff, single-epoch, …")] = None,
     setting: Annotated[str | None, option("Only this setting: cifar100, cub200, …")] = None,
-    status: Annotated[str | None, option("Only these: paper, smaller, or not (measured).")] = None,
+    status: Annotated[
+        str | None, option("Only this status: paper, smaller, or not (measured).")
+    ] = None,
     records: Records = None,
     as_json: Json = False,
 ) -> None:
@@ -65,7 +67,7 @@ def show(
             return
         console.print()
     console.print(cell_table(chosen))
-    console.print("ours: mean ± std (seeds); –: not measured; --json tells how a scale is smaller")
+    console.print("ours: mean ± std (seeds); –: not measured; --json shows how a scale is smaller")
 
 
 def _ledger(folder: Path | None) -> tuple[Tree, list[LedgerRecord]]:
@@ -84,7 +86,7 @@ def cells(
     records: Records = None,
     as_json: Json = False,
 ) -> None:
-    """List the names of the cells, which `check` takes.
+    """List the names of the cells, for `lider ledger check`.
 
     Reads the records; writes nothing.
     """
@@ -102,7 +104,7 @@ def cells(
 
 @command("lider ledger measure --out ledger --workers 2 --group ablations", group=group)
 def measure(
-    out: Annotated[Path, option("Where the runs go.", metavar="FOLDER")] = Path("ledger"),
+    out: Annotated[Path, option("The folder of the runs.", metavar="FOLDER")] = Path("ledger"),
     workers: Annotated[int, option("Runs at a time, each with one thread.", min=1)] = 1,
     groups: Annotated[
         list[str] | None,
@@ -117,14 +119,14 @@ def measure(
         int | None, option("Number of seeds.", default="3, single-epoch 1", min=1)
     ] = None,
     scale: Annotated[
-        str | None, option("Another scale, to try it: smoke.", default="the ledger's")
+        str | None, option("Another scale, like smoke to try it out.", default="the ledger's")
     ] = None,
     dry_run: Annotated[bool, flag("--dry-run", "List all runs, and which have finished.")] = False,
 ) -> None:
-    """Run what the ledger needs; skip what is done.
+    """Execute the runs of the ledger; skip finished ones.
 
     Reads the data sets of the paper's benchmarks. Writes runs, as `lider study` does, to OUT/runs:
-    all of seed 0 first. The same command goes on after an interruption.
+    all of seed 0 first. The same command resumes after an interruption.
     """
     from ..paper.ledger.campaign import GROUPS, campaign
     from ..paper.studies.cases import Request
@@ -224,10 +226,10 @@ def check(
     records: Records = None,
     as_json: Json = False,
 ) -> None:
-    """Run one cell again, and compare it with what is committed.
+    """Run one cell again, and compare it with its record.
 
-    Reads the records and the benchmark's data. Writes the run to --out, if it is given. Ends with
-    exit code 1 if the two do not agree.
+    Reads the records and the benchmark's data. Writes the run to --out, if it is given. Exit
+    code 1 if the two do not agree.
     """
     from ..paper.ledger.reproduction_check import (
         compare,

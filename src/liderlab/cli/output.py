@@ -1,4 +1,4 @@
-"""Messages, JSON and consoles: everything that commands print goes out in one manner."""
+"""Error messages, JSON and consoles, the same for all commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lider resume`: go on with an interrupted run."""
+"""`lider resume`: continue an interrupted run."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def resume(
         option("From now on, ddp or ddp-syncbn.", default=AS_BEFORE, values=("ddp", "ddp-syncbn")),
     ] = None,
 ) -> None:
-    """Go on with an interrupted run, as if it had never stopped.
+    """Continue an interrupted run, as if it had never stopped.
 
-    Reads config.yaml and the last whole checkpoint in RUN, and the run's data; writes the same
+    Reads config.yaml and the last intact checkpoint in RUN, and the run's data; writes the same
     files as lider run. A finished run is only shown.
     """
     from ..config.merging import make_config

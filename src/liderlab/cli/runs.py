@@ -28,9 +28,9 @@ def runs(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List runs: what they are, how far, and how good.
+    """List runs with their method, state and accuracy.
 
-    Reads config.yaml, metrics.jsonl and result.json of every run below FOLDER; writes nothing.
+    Reads config.yaml and result.json of every run below FOLDER; writes nothing.
     """
     from ..report.run_records import read_all
     from ..report.terminal.run_filter import Condition, select

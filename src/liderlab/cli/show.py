@@ -11,7 +11,7 @@ from .output import new_console, print_json
 def show(run: RunPath, as_json: Json = False) -> None:
     """Show a finished run: its choices, metrics, accuracy matrix.
 
-    Reads result.json in RUN, which --json prints as it is; writes nothing.
+    Reads result.json in RUN, which --json prints unchanged; writes nothing.
     """
     from ..report.terminal.result_tables import (
         accuracy_tables,

@@ -29,7 +29,7 @@ def sweep(
     address: o.Address = None,
     slurm: o.Slurm = None,
     retry_failed: Annotated[
-        bool, flag("--retry-failed", "Also go on with runs that failed earlier.")
+        bool, flag("--retry-failed", "Also resume runs that failed earlier.")
     ] = False,
     dry_run: Annotated[
         bool, flag("--dry-run", "Check and list all runs, without starting any.")
@@ -38,7 +38,7 @@ def sweep(
 ) -> None:
     """Run every combination of values that a file describes.
 
-    Skips finished runs, and goes on with unfinished ones. Reads FILE, and what its runs read.
+    Skips finished runs and resumes unfinished ones. Reads FILE, and the data of its runs.
     Writes runs/ (one run folder for each), summary.csv, runs.csv and report.html into --out. Exit
     code 1 if a run failed.
     """

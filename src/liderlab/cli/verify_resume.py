@@ -27,9 +27,9 @@ def verify_resume(
 ) -> None:
     """Prove that a run survives SIGKILL at any moment, to the bit.
 
-    Takes all options of lider run but --out, --force and --resume. Reads what such a run reads;
-    writes two runs into a temporary folder, or --keep: one undisturbed, one killed and resumed.
-    Then compares everything. Exit code 0: no difference; 1: a difference.
+    Takes all options of lider run but --out, --force and --resume, and reads the same data. Writes
+    an undisturbed run, and one or more that are killed and resumed, into a temporary folder or
+    --keep; compares them. Exit code 0: no difference; 1: a difference.
     """
     for name in ("--out", "--force", "--resume"):
         if any(word.partition("=")[0] == name for word in context.args):
@@ -55,6 +55,6 @@ def verify_resume(
     for difference in verdict.differences[:20]:
         print(f"differs: {difference}")
     same = "nothing differs" if not verdict.differences else f"{len(verdict.differences)} differ"
-    print(f"{verdict.kills} kills in {verdict.runs} run(s), weights to metrics compared: {same}")
+    print(f"{verdict.kills} kills in {verdict.runs} run(s); weights, memory and metrics: {same}")
     if verdict.differences:
         raise typer.Exit(1)

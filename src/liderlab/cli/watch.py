@@ -20,12 +20,12 @@ def watch(
         Path, argument("A run folder, or one that holds some.", values=completion.run_folders)
     ],
     once: Annotated[
-        bool, flag("--once", "Print the state once, and end; without a terminal, always.")
+        bool, flag("--once", "Print the state once and end, as always without a terminal.")
     ] = False,
-    every: Annotated[float, option("Seconds between two looks, 0.1 to 86400.")] = 1.0,
+    every: Annotated[float, option("Seconds between two updates, 0.1 to 86400.")] = 1.0,
     as_json: Json = False,
 ) -> None:
-    """Follow runs: how far, how good, how long still.
+    """Follow runs: their progress, accuracy and time left.
 
     Ends when all have finished, or by Ctrl-C. Reads progress.json and metrics.jsonl of every run
     below PATH; writes nothing, and does not disturb the runs.

@@ -59,7 +59,7 @@ METRICS = {
 
 TERMS = {
     "class-incremental": "The network chooses among all classes seen so far.",
-    "task-incremental": "The network is told the task and chooses among its classes only.",
+    "task-incremental": "The network knows the task and chooses among its classes only.",
     "mean ± std": "Mean and sample standard deviation over runs that differ in their seeds.",
     "best": "The best mean of its setting (benchmark, tasks, buffer, backbone, scale). "
     "The upper bound joint does not compete.",

@@ -23,7 +23,7 @@ class NotebookBar:
         """Nothing to do: the last state stays in the notebook."""
 
     def show(self, done: float, text: str | None = None, terms: str | None = None) -> None:
-        """done: out of the total. None keeps a text."""
+        """Show that `done` of the total is done, with new texts; None leaves a text unchanged."""
         self._done = done
         self._text = self._text if text is None else text
         self._terms = self._terms if terms is None else terms

@@ -1,4 +1,4 @@
-"""Runs as their folders hold them, finished or not. Reading one needs no torch."""
+"""Records of runs, finished or not, read from their folders. Reading one needs no torch."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class RunRecord:
 
     @property
     def buffer(self) -> int | None:
-        """Samples in memory; None if a finished run found none to measure its accuracy on."""
+        """Size of the memory; None if a finished run has measured no accuracy on samples in it."""
         measured = self.result and "memory_accuracy" in self.result["class_incremental"]
         without = measured and self.on_memory() is None
         return None if without else int(self.config["memory"]["size"])
@@ -175,7 +175,7 @@ def _runs_below(path: Path) -> list[Path]:
 
 
 def _natural_order(path: Path) -> list[str | int]:
-    """Puts seed10 behind seed9: text and numbers take turns."""
+    """A sort key that puts seed10 after seed9: text and numbers alternate."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(path))]
 
 

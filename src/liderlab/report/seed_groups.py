@@ -28,7 +28,7 @@ class SeedGroup:
 
     @property
     def setting(self) -> tuple[Any, ...]:
-        """Groups of one setting can be compared."""
+        """The values that groups must share to be compared."""
         run = self.first
         backbone = run.config["backbone"]["name"]
         return run.benchmark, run.tasks, run.config["memory"]["size"], backbone, run.scale
@@ -52,7 +52,7 @@ def group_by_seed(records: Sequence[RunRecord]) -> list[SeedGroup]:
 
 
 def _note(group: SeedGroup, groups: Sequence[SeedGroup]) -> str:
-    """The values that no other group of the same label and setting has."""
+    """The values of the fields in which groups of the same label and setting differ."""
     alike = [g for g in groups if (g.label, g.setting) == (group.label, group.setting)]
     values = experiment_fields(group.first.config)
     fields = differing_experiment_fields([g.first for g in alike])
@@ -98,7 +98,7 @@ def pair_without_lider(group: SeedGroup, groups: Sequence[SeedGroup]) -> LiderPa
 
 
 def experiment_key(config: Mapping[str, Any]) -> str:
-    """Equal for two configurations that differ in their seed alone."""
+    """The experiment as text: the same for configurations that differ in their seed alone."""
     return json.dumps(experiment_fields(config), sort_keys=True, default=str)
 
 

@@ -34,7 +34,7 @@ def write_study(completed: CompletedStudy, folder: Path) -> None:
 def write_analysis(
     name: str, run: Path, scale: str, folder: Path
 ) -> tuple[Findings, dict[str, Any]]:
-    """Analyse one run and write all `FILES`; returns the findings and what result.json holds."""
+    """Analyse one run and write all `FILES`; returns findings and content of result.json."""
     findings, figure, document = analyze_run(name, run, scale)
     title = f"# {document['title']}\n\nThe run {run}.\n\n"
     write_findings(document, title, findings, figure, folder)
@@ -77,7 +77,7 @@ def as_markdown(findings: Findings) -> str:
 
 
 def cell(row: Row, column: TableColumn) -> str:
-    """A value; with a second key ± its deviation, with a third [its interval].
+    """One key: the value. Two keys: value ± deviation. Three keys: value [low, high].
 
     >>> cell({"gain": 1.5, "low": -0.25, "high": 3.25}, TableColumn("Δ", ("gain", "low", "high")))
     '1.50 [-0.25, 3.25]'

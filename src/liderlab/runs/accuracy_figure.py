@@ -16,7 +16,10 @@ NAME = "accuracy.png"
 
 
 def leave_figure(result: Result, folder: Path) -> None:
-    """Draw the figure unless it is there; after result.json, as only the figure may be lost."""
+    """Draw the figure unless the folder has one.
+
+    Call it after result.json is written, so that a crash loses nothing but the figure.
+    """
     if not (folder / NAME).is_file():
         draw_accuracy_matrix(result, folder / NAME)
 

@@ -43,7 +43,7 @@ from .weights import load_pretrained
 
 @dataclass(frozen=True)
 class Run:
-    """A run that is ready to train. origin: fingerprint of its data, checksum of its weights."""
+    """A run that is ready to train. origin: the data and first weights that it is made from."""
 
     config: RunConfig
     stream: SplitStream
@@ -83,18 +83,21 @@ def completed(config: RunConfig) -> RunConfig:
 
 
 def find_benchmark(config: RunConfig) -> Entry:
-    """The entry of its benchmark, which may have been arrays in the process that began the run."""
+    """The registry's entry of the benchmark; explains how to add arrays of another process."""
     name = config.benchmark.name
     if name not in BENCHMARKS:
         raise UserError(
-            f"this run is on {name!r}, arrays that are not known here: in Python, "
+            f"this run trains on the arrays {name!r}, which this process does not have: in Python, "
             f"add_benchmark({name!r}, …) as before, then run(config, folder, existing='resume')"
         )
     return BENCHMARKS[name]
 
 
 def build(config: RunConfig, folder: Path | None = None, team: Team | None = None) -> Run:
-    """The run of a complete configuration. folder: for a memory on disk. team: its ranks."""
+    """Build the run of a complete configuration.
+
+    folder: holds the images of a memory on disk. team: the ranks that train together.
+    """
     device = find_device(config.device)
     check_precision(config.precision, device)
     generators = Generators(config.seed)
@@ -224,7 +227,7 @@ def find_device(name: str) -> torch.device:
         with suppress(RuntimeError, AssertionError):
             torch.zeros(1, device=name)
             return torch.device(name)
-    raise UserError(f"device {name!r} is not available here: take cpu, or auto")
+    raise UserError(f"device {name!r} is not available here: choose cpu or auto")
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Checkpoints: written atomically, read only if they are intact.
 
-A file is: a line that names the format, the SHA-256 of the rest, and the rest, by `torch.save`. It
-is read by `torch.load(weights_only=True)`, which makes tensors and plain values and runs no code.
+A file holds a line that names the format, the SHA-256 of the payload, and the payload, written by
+`torch.save`. `torch.load(weights_only=True)` reads it: it builds tensors and plain values and runs
+no code.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Damaged(Exception):
 
 
 class _HashingFile:
-    """Passes bytes on to a file, with their SHA-256 and the error that it raised, if any."""
+    """Writes to a file; keeps the SHA-256 of the bytes and the first error of a write."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self.sha256 = file, hashlib.sha256()
@@ -54,7 +55,7 @@ class _HashingFile:
 
 def write_state(path: Path, state: State) -> None:
     """Write the state atomically, without a copy of it in memory."""
-    import torch  # not needed to look at a run from the outside
+    import torch  # imported late: listing runs does not need it
 
     with atomic_file(path) as file:
         file.write(MAGIC + bytes(hashlib.sha256().digest_size))
@@ -68,7 +69,7 @@ def write_state(path: Path, state: State) -> None:
 
 
 class _Payload:
-    """The rest of a file, from its present position, as a file of its own."""
+    """The part of a file after its current position, as a file that begins there."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._start = file, file.tell()
@@ -121,7 +122,10 @@ class Checkpoints:
         return sorted((file for file in found if STEPS.fullmatch(file.name)), reverse=True)
 
     def write(self, state: State) -> None:
-        """Write a checkpoint, and delete all but the one before; later ones could not be used."""
+        """Write a checkpoint; keep it and the one before, delete all others.
+
+        A file with more steps was damaged: the run resumed from an earlier one.
+        """
         self.folder.mkdir(exist_ok=True)
         path = self.folder / f"step-{state['steps']:012d}.pt"
         write_state(path, state)
@@ -130,11 +134,11 @@ class Checkpoints:
             other.unlink()
 
     def oldest(self) -> int:
-        """Number of steps of the oldest one."""
+        """Number of steps of the oldest checkpoint."""
         return min(map(steps_of, self.files()))
 
     def latest(self, problem: Callable[[State], str | None] = lambda state: None) -> State | None:
-        """The newest one that is intact and has no `problem`; None if there is none yet."""
+        """The newest checkpoint that is intact and has no `problem`; None before the first one."""
         files = self.files()
         for file in files:
             try:

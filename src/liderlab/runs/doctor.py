@@ -32,8 +32,8 @@ ROOM = 2e9  # bytes for a data set and a few runs
 
 @dataclass(frozen=True)
 class Finding:
-    """what: the thing that was checked. found: its version, path, … remedy: mends a problem, or
-    adds something optional."""
+    """what: the thing that was checked. found: its version, path, … remedy: how to solve the
+    problem, or to install the optional part."""
 
     what: str
     state: Literal["fine", "problem", "optional"]

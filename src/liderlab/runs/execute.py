@@ -50,12 +50,12 @@ def run(
 ) -> dict[str, Any]:
     """Train and evaluate as configured, write the run's folder, return its result.
 
-    existing: what to do with an earlier run in the folder. "resume" goes on from its last
-    checkpoint, and the result is the same, to the bit, as if it had never stopped; the result of a
+    existing: what to do with an earlier run in the folder. "resume" continues from its last
+    checkpoint, and the result equals that of an uninterrupted run, to the bit; the result of a
     finished run is returned. listener: called with every event. on_start: called before training.
 
-    With `config.devices` above 1 this process is one of as many ranks, started by torchrun, by
-    Slurm or by rank 0 itself. Rank 0 alone writes, calls the listener and reports errors.
+    With `config.devices` = n > 1 this process is one of n ranks, which torchrun, Slurm or rank 0
+    has started. Rank 0 alone writes, calls the listener and reports errors.
     """
     folder, placement = RunFolder(out), find_placement(config.devices)
     team, device = Team(placement.rank, placement.size), choose_device(config.device, placement)
@@ -94,12 +94,14 @@ def _begin(
     Bad input is refused before an earlier run in the folder is touched.
     """
     if folder.foreign:
-        raise UserError(f"{folder.path / 'config.yaml'} is not a run's: choose another --out")
+        raise UserError(
+            f"{folder.path / 'config.yaml'} does not belong to a run: choose another --out"
+        )
     if existing == "refuse" and folder.occupied:
         raise UserError(f"{folder.path} exists and is not empty: choose another --out, or --force")
     check_installed(config.tracker)
     resumed = existing == "resume" and folder.begun
-    if resumed and config.threads is None:  # also on another number of devices
+    if resumed and config.threads is None:  # keep the number, also on more or fewer devices
         config = config.model_copy(update={"threads": folder.config().threads})
     work = _build(config, folder.memory, team)
     held.enter_context(folder.lock())
@@ -119,7 +121,7 @@ def _build(config: RunConfig, memory: Path | None, team: Team) -> Run:
 
 
 def _find_checkpoint(work: Run, folder: RunFolder) -> State | None:
-    """The checkpoint to resume from, if there is one yet; refuses another run than was begun."""
+    """The checkpoint to resume from, None before the first; refuses another run's folder."""
     folder.check_same(work.config)
     if folder.finished:
         try:
@@ -143,7 +145,7 @@ def _start_trackers(work: Run, folder: RunFolder, step: int) -> Trackers:
 def take_part(
     config: RunConfig, folder: RunFolder, team: Team, meet: Callable[[], None] = lambda: None
 ) -> dict[str, Any]:
-    """Be one of the ranks that rank 0 leads; the folder is only read.
+    """Train as a rank other than 0, which reads the folder and writes nothing.
 
     meet: connects to the other ranks.
     """
@@ -162,29 +164,29 @@ def take_part(
 
 
 def _identity(work: Run, folder: RunFolder) -> str:
-    """Configuration, folder and origin, which must be the same on all ranks, as text."""
+    """Configuration, folder and origin as one text, which must be the same on all ranks."""
     config = identity(work.config, "processes")
     return json.dumps([config, str(folder.path), work.origin], sort_keys=True, default=str)
 
 
 def _restore(work: Run, folder: RunFolder, state: State | None) -> None:
-    """Put the run where its checkpoint was written, if there is one."""
+    """Load the checkpoint into the run, if there is one."""
     if state is None:
         return
     check_origin(state.get("origin", {}), work.origin, folder.path)
     loop = work.loop
     loop.evaluating = state.get("seconds_evaluating", loop.evaluating)
     with folder.consistent():
-        # the files of a memory on disk are rank 0's
+        # rank 0 alone uses the files of a memory on disk; other ranks load its images
         loop.load_state_dict(state if loop.team.leads else folder.read_memory(state))
     if loop.team.leads:
         loop.memory.checkpointed(state["steps"], folder.checkpoints.oldest())
 
 
 def _train(work: Run, folder: RunFolder, recorder: Recorder | None) -> dict[str, Any]:
-    """Train to the end, with a checkpoint whenever it is time; all ranks do so together.
+    """Train to the end; all ranks agree when to write a checkpoint and when to stop.
 
-    recorder: rank 0's.
+    recorder: None on all ranks but 0.
     """
     loop, team = work.loop, work.loop.team
     team.check_same("the checkpoint", loop.steps)
@@ -226,7 +228,7 @@ def _failures_explained(
         if isinstance(error, OutOfStep):
             raise failed(str(error)) from None
         raise RunFailed(
-            f"{error}, and will be again if it is resumed as it is: leave such steps out, with "
+            f"{error}, and would be again after resuming without a change: skip such steps with "
             f"{resume} --on-nonfinite skip, or start with a smaller --lr and another --out"
         ) from None
     except RankLost:

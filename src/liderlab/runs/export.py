@@ -24,8 +24,9 @@ SUFFIXES = {"torch-export": ".pt2", "onnx": ".onnx"}
 def export(run: str | Path, file: str | Path, format: Format = "torch-export") -> TrainedNetwork:
     """Write the network of a finished run: uint8 pixels (n, C, H, W) in, scores (n, classes) out.
 
-    Normalisation is inside, n is free, and the names of the classes go along as JSON: the extra
-    file `classes.json` of a torch-export, the metadata entry `classes` of an ONNX file.
+    The network normalises the pixels itself and takes any n. The file holds the names of the
+    classes as JSON: in a torch-export the extra file `classes.json`, in ONNX the metadata entry
+    `classes`.
     """
     if format not in SUFFIXES:
         raise unknown("format", format, SUFFIXES)

@@ -4,7 +4,7 @@ config.yaml     complete: `lider run --config` repeats the run
 metrics.jsonl   one line per logged step and per task
 progress.json   steps taken and planned; deleted when the run has finished
 result.json     the metrics, the configuration, the versions; written last
-checkpoints/    the last two: network, memory, targets, generators, …: everything
+checkpoints/    the last two, each with all state: network, memory, targets, generators, …
 memory/         the images of a memory on disk, which the checkpoints refer to
 tasks/          with keep_tasks: network and method after every task
 accuracy.png    the accuracy matrices
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 FILES = ("config.yaml", "metrics.jsonl", "progress.json", "result.json", "accuracy.png")
 LOCK = ".lock"
-PATIENCE = 2.0  # seconds to wait for the lock: asking whether it is held takes it for microseconds
+PATIENCE = 2.0  # seconds to wait for the lock: `locked` takes it for microseconds
 
 
 class Busy(UserError):
@@ -77,8 +77,8 @@ class RunFolder:
 
     @property
     def foreign(self) -> bool:
-        """Whether config.yaml belongs to another program: no run ever locked the folder, and none
-        can read the file."""
+        """Whether config.yaml belongs to another program: the folder has no lock of a run, and
+        the file is not a run's configuration."""
         if not self.begun or (self.path / LOCK).exists():
             return False
         with suppress(UserError):
@@ -109,7 +109,7 @@ class RunFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Be the only writer; the lock dies with its process."""
+        """Be the only writer. The system releases the lock if the process dies."""
         with write_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             try:
@@ -182,7 +182,7 @@ class RunFolder:
             )
 
     def update_config(self, config: RunConfig) -> None:
-        """Let config.yaml say how the run goes on, in the fields that may change."""
+        """Write the fields that may change on resuming into config.yaml."""
         if self.config() != config:
             self._write_config(config)
 
@@ -195,8 +195,8 @@ class RunFolder:
         return file
 
     def resume_state(self) -> State | None:
-        """The latest checkpoint to resume from, None if there is none yet: it is intact, and
-        metrics.jsonl holds every line that was logged before it."""
+        """The latest checkpoint that is intact and whose logged lines are all in metrics.jsonl;
+        None before the first one."""
         file = self.path / "metrics.jsonl"
         length = file.stat().st_size if file.is_file() else 0
         return self.checkpoints.latest(
@@ -218,7 +218,7 @@ class RunFolder:
             ) from None
 
     def metrics(self) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl, without a last one that is still being written."""
+        """The lines of metrics.jsonl, without an incomplete last one."""
         try:
             lines = (self.path / "metrics.jsonl").read_bytes().split(b"\n")[:-1]
             return [dict(json.loads(line)) for line in lines]
@@ -228,7 +228,7 @@ class RunFolder:
             raise UserError(f"{self.path / 'metrics.jsonl'} is damaged: run it again") from None
 
     def write_progress(self, progress: dict[str, Any]) -> None:
-        """Often, hence without waiting for the disk."""
+        """Replace progress.json; called often, so it does not wait for the disk."""
         temporary = self.path / ".progress.json.new"
         temporary.write_text(json.dumps(progress))
         temporary.replace(self.path / "progress.json")
@@ -265,7 +265,7 @@ class RunFolder:
             raise DamagedResult(f"{file} is damaged: {resume} writes it anew") from None
 
     def state(self) -> State:
-        """The latest intact checkpoint; of a finished run, its last one and no other."""
+        """The latest intact checkpoint; of a finished run, only the one of its last step."""
         file = self.last_checkpoint()
         if not self.finished:
             return cast("State", self.checkpoints.latest())
@@ -277,7 +277,7 @@ class RunFolder:
             ) from None
 
     def last_checkpoint(self) -> Path:
-        """The newest file, intact or not; of a finished run, from its last step."""
+        """The file of the newest checkpoint, intact or not; of a finished run, of its last step."""
         files = self.checkpoints.files()
         if not files:
             raise UserError(f"{self.path} has no checkpoint: run it again")
@@ -287,7 +287,7 @@ class RunFolder:
         return files[0]
 
     def read_memory(self, state: State) -> State:
-        """The state with the images of a memory on disk instead of their positions there."""
+        """The state, with images of a memory on disk in place of their positions in its files."""
         from ..memory.disk_rows import stored_bytes
 
         columns = {

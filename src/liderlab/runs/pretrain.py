@@ -54,12 +54,12 @@ def pretraining(*layers: Tree) -> RunConfig:
             raise UserError(f"pre-training is one task, not {benchmark['tasks']}")
     config = make_config(RECIPE, *layers, {"benchmark": {"tasks": 1}})
     if config.method.name != "joint":
-        raise UserError(f"pre-training is a joint run, not one of {config.method.name}")
+        raise UserError(f"pre-training is a joint run, not a run of {config.method.name}")
     return config
 
 
 NOT_IN_NAME = {*may_differ("experiment")} - {"seed"} | {"memory", "scale", "regularizers"}
-"""Fields that leave the weights as they are, or have a word of their own in the name."""
+"""Fields that do not change the weights, or that the name mentions separately."""
 
 
 def default_name(config: RunConfig) -> str:
@@ -105,8 +105,8 @@ def check_target(out: str, path: Path, run: Path, *, replace: bool, resume: bool
     folder = RunFolder(run)
     if path.exists() and not replace and not (resume and folder.finished):
         raise UserError(
-            f"{path} exists: keep these weights under another name with --out, or --force to "
-            "replace it"
+            f"{path} exists: choose another name for the new weights with --out, or replace it "
+            "with --force"
         )
     if folder.finished and not replace and not resume:
         raise UserError(

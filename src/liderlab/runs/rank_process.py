@@ -1,6 +1,6 @@
-"""A process for one more rank of a run, started by rank 0 (`distributed.launch.rank_processes`).
+"""The process of a rank other than 0, started by rank 0 (`distributed.launch.rank_processes`).
 
-Rank 0 sends it the job. It writes no file, and prints an error only if rank 0 cannot.
+Rank 0 sends it the job. The process writes no file, and prints an error only if rank 0 cannot.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import warnings
 from pathlib import Path
 from typing import Any, NoReturn
 
-PATIENCE = 3.0  # seconds between the end of a parent's connections and of the parent
+PATIENCE = 3.0  # seconds in which rank 0 should end after its connections have closed
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def _take_part(job: dict[str, Any], rank: int) -> None:
 
 
 def _watch_parent(job: dict[str, Any], rank: int) -> None:
-    """End with rank 0, also in the middle of a long computation."""
+    """End this process when rank 0 ends, even in the middle of a long computation."""
     while True:
         _end_without_parent(job, rank)
         time.sleep(0.5)

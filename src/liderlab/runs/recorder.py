@@ -22,7 +22,7 @@ PROGRESS_EVERY = 1.0  # seconds
 
 
 class Recorder:
-    """Writes the folder of a run, and tells its trackers and listener; for rank 0 alone."""
+    """Writes a run's folder, logs to its trackers and calls its listener; on rank 0 only."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Recorder:
         self._metrics: IO[bytes]
         self._logged: int = state["logged"]  # bytes of metrics.jsonl
         self._start = time.monotonic() - state["seconds"]
-        # unknown if the checkpoint of an older version does not say it
+        # checkpoints of older versions do not hold it
         cpu = state.get("seconds_cpu")
         self._cpu_start = None if cpu is None else time.process_time() - cpu
         self._saved_at, self._saved_steps = time.monotonic(), work.loop.steps
@@ -60,7 +60,7 @@ class Recorder:
 
     @property
     def _seconds_cpu(self) -> float | None:
-        """CPU time of all threads: what a run costs where others use the machine, too."""
+        """CPU time of all threads, comparable even on a shared machine; None if unknown."""
         return None if self._cpu_start is None else time.process_time() - self._cpu_start
 
     def record(self, event: Event) -> None:
@@ -68,7 +68,7 @@ class Recorder:
         if line := metrics_line(self._work, event):
             self._metrics.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
             self._trackers.log(line)
-            self._metrics.flush()  # `lider watch` reads along
+            self._metrics.flush()  # for `lider watch`
         task_done = isinstance(event, TaskDone)
         if task_done or time.monotonic() - self._progress_at > PROGRESS_EVERY:
             self._write_progress()

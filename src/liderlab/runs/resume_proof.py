@@ -34,10 +34,10 @@ class ResumeVerdict:
 def verify_resume(
     arguments: Sequence[str], kills: int, folder: Path, say: Callable[[str], None]
 ) -> ResumeVerdict:
-    """Run `lider run` with these arguments undisturbed, and again under SIGKILL; compare.
+    """Compare an undisturbed `lider run` with runs that SIGKILL ends at random moments.
 
-    A killed run is resumed until it has finished; further runs follow until there were `kills`, at
-    random moments.
+    A killed run is resumed until it has finished; then the next run starts, until `kills` kills
+    are done.
     """
     whole = RunFolder(folder / "whole")
     with _started(arguments, whole.path) as process:
@@ -99,7 +99,7 @@ def _wait_for(process: subprocess.Popen[bytes], folder: RunFolder) -> None:
 
 
 def compare(one: RunFolder, other: RunFolder) -> list[str]:
-    """The names of all that differs between two finished runs: weights, memory, metrics, …"""
+    """The names of everything that differs between two finished runs: weights, metrics, …"""
     states = [f.read_memory(f.state()) for f in (one, other)]
     states = [{k: v for k, v in state.items() if k not in NOT_COMPARED} for state in states]
     results = [{k: v for k, v in f.result().items() if k not in NOT_COMPARED} for f in (one, other)]

@@ -18,10 +18,10 @@ from .folder import RunFolder
 
 
 def load_pretrained(backbone: nn.Module, pretrained: str, name: str) -> dict[str, str]:
-    """Load weights into the backbone `name`, but for its classifier; return name and checksum.
+    """Load weights into the backbone `name`, except its classifier; return name and checksum.
 
     pretrained: a file; a run's folder or checkpoint; `imagenet` for the weights published for the
-    backbone; or the name of weights by `lider pretrain`.
+    backbone; or the name under which `lider pretrain` has kept weights.
     """
     path = weights_file(pretrained, name)
     load_weights(backbone, weights_in(path), pretrained, name)
@@ -70,7 +70,7 @@ def _checkpoint(folder: Path) -> Path:
 
 
 def hint(name: str) -> str:
-    """The options of `lider pretrain` for weights with a name like tinyimagenet32-resnet18.
+    """The options of `lider pretrain` that a name like tinyimagenet32-resnet18 suggests.
 
     >>> hint("tinyimagenet32-resnet18")
     ' --benchmark split-tinyimagenet --size 32 --backbone resnet18'

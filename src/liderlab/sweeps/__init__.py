@@ -4,6 +4,6 @@
                          ▲                                                        │
                          └─────────── results and errors in the run folders ◀─────┘
 
-An engine starts runs and tells which have ended. The scheduler decides what to start, what to start
-again and what to skip, by the same rules on every engine.
+An engine starts runs and reports which have ended. The scheduler decides which runs to start,
+restart and skip, by the same rules on every engine.
 """

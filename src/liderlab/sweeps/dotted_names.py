@@ -1,4 +1,4 @@
-"""Fields by dotted names, like `training.lr`, and as sections within sections."""
+"""Conversion between dotted names, like `training.lr`, and nested sections."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def nested(fields: Mapping[str, Any]) -> Tree:
 
 
 def dotted(tree: Mapping[str, Any], is_value: Callable[[Tree], bool] = lambda _: False) -> Tree:
-    """Turn sections into dotted names. An empty section is a value, as are those of `is_value`.
+    """Turn sections into dotted names. Empty sections, and those with `is_value`, are values.
 
     >>> dotted({"regularizers": {"lider": {}}, "training": {"lr": 0.1}})
     {'regularizers.lider': {}, 'training.lr': 0.1}

@@ -1,4 +1,4 @@
-"""Engines: the interface that the scheduler uses, and engines by their names and options."""
+"""The interface of engines, and how to make one from its name and options."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ ENGINES = ("local", "ray", "slurm")
 
 @dataclass(frozen=True)
 class Ended:
-    """A run whose worker has ended. ending: as the worker reported it, or None if it died; `why`
-    then says how."""
+    """A run whose worker has ended. ending: as the worker reported it; None if the worker died,
+    and `why` is the cause."""
 
     plan: PlannedRun
     ending: Ending | None
@@ -27,7 +27,7 @@ class Ended:
 
 
 class Engine(Protocol):
-    """Starts runs, and tells which have ended."""
+    """Starts runs, and reports which have ended."""
 
     def start(self, waiting: Sequence[PlannedRun]) -> list[PlannedRun]:
         """Start the first ones of `waiting`, as many as there is room for, and return them."""
@@ -84,7 +84,7 @@ def default_workers(device: str | None) -> int:
 
 
 def threads_each(engine: str, workers: int) -> int:
-    """Threads of a run that sets none: a local worker's share of the cores; 1 elsewhere."""
+    """Default threads per run: a local worker's share of the cores; 1 on other engines."""
     return max(1, cores() // workers) if engine == "local" else 1
 
 

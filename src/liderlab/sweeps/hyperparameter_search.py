@@ -41,7 +41,7 @@ Say = Callable[[str], None]
 class Search:
     """base: the configuration that all trials share. space: the values that they choose from.
 
-    trials: how many the study shall have, those of other searches included. validation: share of
+    trials: number of trials of the study, including those of other searches. validation: share of
     the training images held out. seed: of the sampler. prune_after: trials that must have finished
     before another can be pruned.
     """
@@ -99,7 +99,7 @@ class Search:
         return self._study.rows()
 
     def _open_study(self) -> OptunaStudy:
-        """The study; the file `home` says which one, and which of its trials are this folder's."""
+        """Open the study. The file `home` holds the mark of this folder's trials and its name."""
         file = self.out / "home"
         text = file.read_text("utf-8", errors="replace") if file.is_file() else ""
         home, _, name = text.partition(" ")
@@ -129,7 +129,7 @@ class Search:
         return study
 
     def _drive(self, scheduler: Scheduler, workers: int, say: Say, go_on: str) -> None:
-        trials: dict[str, Trial] = {}  # those under way, by the names of their runs
+        trials: dict[str, Trial] = {}  # running ones, by the names of their runs
 
         def begin(trial: Trial) -> None:
             plan = self._plan(str(trial.optuna.number), trial.values)
@@ -170,9 +170,9 @@ class Search:
         return make_config(self.base.model_dump(), nested(fields))
 
     def _pruned(self, trials: dict[str, Trial], plan: PlannedRun, say: Say) -> bool:
-        """Report the tasks done so far; a trial is pruned at the first one that is too bad.
+        """Report the accuracy after every finished task; return whether the trial is pruned.
 
-        This depends on the accuracies alone, not on how far the run has come meanwhile.
+        The first accuracy that is too low prunes it, no matter how many tasks have followed.
         """
         if plan.name not in trials:
             return True

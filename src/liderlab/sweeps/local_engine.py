@@ -1,4 +1,4 @@
-"""Runs in processes of this machine, one each: a killed run does not kill the others.
+"""Runs on this machine, each in a process of its own: if one is killed, the rest continue.
 
 The processes are forked from a server that has loaded torch once, so that a run starts in
 milliseconds and shares the libraries' memory.
@@ -45,8 +45,8 @@ class _Worker:
 class LocalEngine:
     """At most `workers` processes, and no more than the machine's memory has room for.
 
-    The worker in slot i has GPU i to itself if its run asks for `cuda` or `auto`; with fewer GPUs
-    than slots they are shared in turn.
+    The worker in slot i has GPU i to itself if its run asks for `cuda` or `auto`. With n GPUs,
+    fewer than slots, it shares GPU i mod n.
     """
 
     def __init__(self, workers: int) -> None:
@@ -102,7 +102,7 @@ class LocalEngine:
         return Ended(worker.plan, None, _cause(code, worker.plan.folder))
 
     def _has_memory(self, need: int) -> bool:
-        """Whether one more run fits once the others have grown to their needs; one always fits."""
+        """Whether one more run fits when the running ones use all they need; a first one always."""
         growth = sum(
             max(0.0, w.need - resident_memory(w.process.pid)) for w in self._workers.values()
         )

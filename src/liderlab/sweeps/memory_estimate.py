@@ -22,7 +22,7 @@ def memory_need(config: RunConfig, device: str | None = None) -> int:
 
         process + weights, gradients, optimizer and copies + memory + activations
 
-    Configurations that differ only in values without an influence on this, like the seed, are
+    Configurations that differ only in fields that do not affect the estimate, like the seed, are
     built once. device: build the run there, if another machine will execute it.
     """
     if device is not None:

@@ -1,4 +1,4 @@
-"""Packages that come with an extra."""
+"""Packages that an extra of liderlab installs."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class OptunaStudy:
             raise UserError(f"cannot use the storage {_without_password(url)}: {text}") from None
 
     def _connect(self, url: str) -> Any:
-        """The storage. Of two searches that create its tables at once, one fails and retries."""
+        """Open the storage; try again if another search is creating its tables."""
         errors = require("sqlalchemy", "search", "lider search").exc
         for _ in range(ATTEMPTS):
             try:
@@ -70,14 +70,14 @@ class OptunaStudy:
         return self._optuna.storages.RDBStorage(url)
 
     def mismatch(self, base: str) -> str | None:
-        """Why this search cannot join the study, or None. base: what all its trials share.
+        """Why this search cannot join the study, or None. base: the part that all trials share.
 
         A range may become wider or narrower; a list of values, and its order, may not change.
         """
-        there = self._study.user_attrs.get("base")
-        if there is None:
+        stored = self._study.user_attrs.get("base")
+        if stored is None:
             self._study.set_user_attr("base", base)
-        elif there != base:
+        elif stored != base:
             return "searches around another configuration"
         check = self._optuna.distributions.check_distribution_compatibility
         for trial in self._study.get_trials(deepcopy=False):
@@ -97,7 +97,7 @@ class OptunaStudy:
                 chosen = samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
         else:
             chosen = samplers.GridSampler({k: d.choices for k, d in self._space.items()}, seed)
-            chosen.after_trial = lambda *_: None  # it would stop Optuna's loop, which does not run
+            chosen.after_trial = lambda *_: None  # would stop Optuna's own loop, unused here
         self._study.sampler = chosen
         self._study.pruner = pruners.MedianPruner(n_startup_trials=prune_after, n_warmup_steps=0)
 
@@ -115,7 +115,7 @@ class OptunaStudy:
         ]
 
     def ask(self, limit: int) -> Trial | None:
-        """A new trial with its values; None if the study, all searches together, has `limit`."""
+        """A new trial with its values; None if the study has `limit` trials, of all searches."""
         if len(self._numbers()) >= limit:
             return None
         trial = self._study.ask(self._space)

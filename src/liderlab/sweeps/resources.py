@@ -22,7 +22,7 @@ def gpus() -> list[str]:
 
 
 def available_memory() -> float:
-    """Bytes that can be allocated without swapping; infinite where the system does not tell."""
+    """Bytes that can be allocated without swapping; infinite where the system reports none."""
     return min(_machine_memory(), _container_memory())
 
 
@@ -47,7 +47,7 @@ def _container_memory(folder: Path = Path("/sys/fs/cgroup")) -> float:
 
 
 def resident_memory(pid: int | None) -> float:
-    """Bytes that a process holds; 0 where the system does not tell."""
+    """Bytes that a process holds; 0 where the system reports none."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     except OSError:

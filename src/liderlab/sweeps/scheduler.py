@@ -1,4 +1,4 @@
-"""Which run starts next, which starts again, and how each one ended: the same on every engine."""
+"""The scheduler: starts and restarts runs and judges how they ended, the same on every engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Watch = Callable[[Mapping[str, State]], None]
 """Called several times a second with the state of every run by name."""
 
 POLL = 0.2  # seconds
-DEATHS = 3  # a worker may die through no fault of its run, but hardly so often
+DEATHS = 3  # of its workers, until a run counts as failed: one death may have another cause
 BUSY = 3.0  # seconds until a run that another process holds is tried again
 
 
@@ -119,7 +119,7 @@ def run_all(
 
     Runs that failed earlier stay failed unless `retry_failed`. engine: local processes by default;
     closed at the end. go_on: the command that resumes after Ctrl-C, for the message. Scripts that
-    call this need `if __name__ == "__main__":`, like all that start processes.
+    call this need `if __name__ == "__main__":`, as every script that starts processes does.
     """
     from .local_engine import LocalEngine
 

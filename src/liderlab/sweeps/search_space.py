@@ -99,7 +99,7 @@ def _value_range(key: str, value: Any) -> ValueRange:
 def paper_space(config: RunConfig) -> Space:
     """The values that the paper's tables print for this method, with or without LiDER.
 
-    Fields: learning rate, the method's own, LiDER's weights, unless all rows agree on the value.
+    Fields: the learning rate, the method's options and LiDER's weights, where rows differ.
     """
     method, lider = config.method.name, "lider" in config.regularizers
     values: dict[str, set[float]] = {}
@@ -111,12 +111,14 @@ def paper_space(config: RunConfig) -> Space:
     space: Space = {k: ValueList(tuple(sorted(v))) for k, v in values.items() if len(v) > 1}
     if not space:
         name = f"{method}{' + lider' if lider else ''}"
-        raise UserError(f"the paper's tables have nothing to choose from for {name}: --space FILE")
+        raise UserError(
+            f"the paper's tables have no values to choose from for {name}: --space FILE"
+        )
     return space
 
 
 def grid_size(space: Space) -> int:
-    """The number of combinations; refuses ranges, which have no end of values."""
+    """The number of combinations; refuses ranges, which have no fixed number of values."""
     for key, values in space.items():
         if isinstance(values, ValueRange):
             raise UserError(f"--sampler grid needs a list of values for {key}, not a range")

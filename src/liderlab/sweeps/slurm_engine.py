@@ -36,7 +36,7 @@ class SlurmEngine:
     """folder: for the jobs' scripts and logs. workers: most runs at a time.
 
     options: of submitit's `update_parameters`, like timeout_min, mem_gb, slurm_partition; and
-    `cluster`: "local" runs the jobs on this machine, as a trial.
+    `cluster`: "local" runs the jobs on this machine, to try them out.
     """
 
     def __init__(

@@ -7,7 +7,8 @@
     seeds:    3                                                     # 0, 1, 2; or a list
 
 All are optional. There is a run for every combination of a preset, a point, a value of each field
-of the grid, and a seed. Later ones win, in the order preset, base, point, grid, seed.
+of the grid, and a seed. Where two of them set the same field, the later one wins, in the order
+preset, base, point, grid, seed.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class SweepRun:
 
 @dataclass(frozen=True)
 class _Variant:
-    """One value along one axis: its labels, the layer of configuration, its row in the table."""
+    """One choice along an axis. labels: for the name. layer: of the configuration. fields: for the
+    table."""
 
     labels: list[str] = field(default_factory=list)
     layer: Tree = field(default_factory=dict)
@@ -100,7 +102,7 @@ def _sweep_run(
 
 
 def with_threads(config: RunConfig, threads: int, folder: Path) -> RunConfig:
-    """The complete configuration, with a number of threads, since results depend on it.
+    """Complete the configuration and fix its number of threads, on which results depend.
 
     The number comes from the configuration, else from the run that was begun in the folder, else
     from `threads`.

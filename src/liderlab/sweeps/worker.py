@@ -27,7 +27,9 @@ class Job:
 
     config: dict[str, Any]
     folder: str
-    directory: str = field(default_factory=os.getcwd)  # of relative paths in the configuration
+    directory: str = field(
+        default_factory=os.getcwd
+    )  # where relative paths in the configuration start
     environment: dict[str, str] = field(
         default_factory=lambda: {k: os.environ[k] for k in ENVIRONMENT if k in os.environ}
     )

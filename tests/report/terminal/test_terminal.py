@@ -181,15 +181,15 @@ def empty_the_rows(run: Path) -> None:
     (run / "result.json").write_text(json.dumps(result))
 
 
-LOGGED, SHOWN, COMPARED = ("report",), ("report", "watch"), ("report", "watch", "compare")
+REPORTED, SHOWN, COMPARED = ("report",), ("report", "watch"), ("report", "watch", "compare")
 
 
 @pytest.mark.parametrize(
-    ("damage", "who"),
+    ("damage", "readers"),
     [
         (break_metrics, SHOWN),
         (forget_the_kind, SHOWN),
-        (garble_configuration, LOGGED),
+        (garble_configuration, REPORTED),
         (spell_an_accuracy, COMPARED),
         (empty_the_rows, COMPARED),
     ],
@@ -199,9 +199,9 @@ def test_a_damaged_run_is_left_out_and_named(
     runs: Path,
     tmp_path: Path,
     damage: Callable[[Path], None],
-    who: tuple[str, ...],
+    readers: tuple[str, ...],
 ) -> None:
-    """who: the commands that read the damaged file; they leave the run out and name it."""
+    """readers: the commands that read the damaged file; they leave the run out and name it."""
     for name in ("a-good", "bad", "z-good"):
         shutil.copytree(runs / "er-ace-0", tmp_path / "r" / name)
     damage(tmp_path / "r/bad")
@@ -215,12 +215,12 @@ def test_a_damaged_run_is_left_out_and_named(
         assert code == 0, (name, err)
         message = "lider: left out: r/bad"
         assert (err.count("\n"), err.startswith(message)) == (
-            (1, True) if name in who else (0, False)
+            (1, True) if name in readers else (0, False)
         ), (name, err)
         if name == "report":
             assert "wrote report.html: 2 runs, " in out
         if name == "watch":
-            assert f"{3 - (name in who)} finished" in out
+            assert f"{3 - (name in readers)} finished" in out
     assert lider("report", "r/bad")[0] == 2
 
 

@@ -36,7 +36,7 @@ def write_report(
 ) -> list[str]:
     """Write the report; returns a message about each damaged run, which is left out.
 
-    memory: show the images in the runs' memories, which takes reading checkpoints.
+    memory: show the images in the runs' memories, read from their checkpoints.
 
     paper: published numbers to show beside runs of a preset; those of LiDER's paper by default.
     """

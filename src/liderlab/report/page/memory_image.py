@@ -32,9 +32,9 @@ def memory_view(
 ) -> dict[str, Any] | None:
     """A picture of a memory in a checkpoint, and the labels of its images; None without images.
 
-    budget: bytes for the picture. A memory that needs more shows fewer images of every class, but
-    one of each at least. folder: holds the files of a memory on disk; only the images that are
-    shown are read, a few at a time.
+    budget: bytes for the picture. If all images need more, it shows fewer of every class, but at
+    least one. folder: holds the files of a memory on disk; only the images that are shown are
+    read, a few at a time.
     """
     import numpy as np
     import torch
@@ -55,7 +55,7 @@ def memory_view(
     while True:
         rows, pixels = order[rank < per_class], small[(rank < per_class).numpy()]
         columns = max(1, round(len(rows) ** 0.5))
-        picture = _smallest_needed(tile(pixels, columns), budget)
+        picture = _encoded(tile(pixels, columns), budget)
         if len(picture) <= budget or per_class == 1:
             break
         per_class = max(1, min(per_class - 1, int(per_class * budget / len(picture))))
@@ -112,7 +112,7 @@ def tile(images: Pixels, columns: int) -> Pixels:
     return grid.reshape(rows, columns, h, w, c).swapaxes(1, 2).reshape(rows * h, columns * w, c)
 
 
-def _smallest_needed(image: Pixels, budget: int) -> str:
+def _encoded(image: Pixels, budget: int) -> str:
     """A data: URL in the first encoding that fits in `budget` bytes, else in the last."""
     from PIL import Image
 

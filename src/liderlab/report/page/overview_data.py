@@ -29,7 +29,7 @@ def overview(
 ) -> Tree:
     """Metrics, terms, the groups with their means, and the runs.
 
-    paper, ledger: numbers to show beside them; of the ledger by default what the package holds.
+    paper, ledger: numbers to show beside the groups. ledger: by default the package's records.
     """
     groups = group_by_seed(records)
     rows = [_row(group, groups, paper) for group in groups]

@@ -34,7 +34,7 @@ def paper_numbers() -> PaperNumbers:
 
 
 def in_paper(group: SeedGroup, paper: PaperNumbers) -> dict[str, float]:
-    """The paper's numbers for this group, by metric; none if it has other additions than LiDER."""
+    """The paper's numbers for this group, by metric; {} if it has additions other than LiDER."""
     run = group.first
     if set(run.regularizers) - {"lider"} or run.config["memory"].get("poison"):
         return {}

@@ -20,7 +20,7 @@ Tree = dict[str, Any]
 
 
 def run_data(record: RunRecord, runs: int, memory: bool) -> Tree:
-    """Everything about one run, small enough for a report of so many `runs`."""
+    """Everything about one run, small enough for a report of `runs` runs."""
     points = min(240, max(60, 6_000 // runs))
     result, on_memory = record.result or {}, record.on_memory()
     steps, config = record.lines_of("step"), record.path / "config.yaml"

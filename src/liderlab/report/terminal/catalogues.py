@@ -1,4 +1,4 @@
-"""Lists of what there is to choose from, as tables: methods, presets, studies, data sets."""
+"""Tables of the available methods, presets, studies and data sets."""
 
 from __future__ import annotations
 

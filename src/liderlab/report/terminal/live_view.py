@@ -20,7 +20,7 @@ STATES = ("running", "stopped", "finished")
 
 
 def sparkline(values: Sequence[float | None], width: int, top: float | None = None) -> str:
-    """A curve in one line of text, from 0, or a lower minimum, to `top`, or the maximum.
+    """A curve in one line of text. Scale: from 0 or a lower minimum to `top` or the maximum.
 
     >>> sparkline([0.0, 50.0, 100.0], 3), sparkline([1.0, None, float("inf")], 8)
     ('▁▅█', '█··')
@@ -101,7 +101,7 @@ def one_run(snapshot: Snapshot, width: int) -> Panel:
 
 
 def _both_ends(left: RenderableType, right: RenderableType) -> Table:
-    """A line with text at both ends. A table for each line: their widths stay independent."""
+    """A line with text at both ends; a table of its own, so that lines have their own widths."""
     line = Table.grid(expand=True, padding=(0, 1))
     line.add_column(ratio=1)
     line.add_column(justify="right", no_wrap=True)

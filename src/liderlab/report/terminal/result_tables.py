@@ -71,20 +71,20 @@ def remarks(result: Result) -> list[str]:
     """Sentences that explain missing metrics and skipped steps.
 
     >>> remarks({"config": {}, "skipped_steps": 2})
-    ['2 steps were skipped: their loss or gradient was not finite']
+    ['2 steps were skipped for a non-finite loss or gradient']
     """
     found = []
     if result["config"].get("evaluate") == "last":
         found.append("evaluated after the last task only: FF, BWT, FWT and AIA were not measured")
     if skipped := result.get("skipped_steps"):
         steps = "1 step was" if skipped == 1 else f"{skipped} steps were"
-        found.append(f"{steps} skipped: their loss or gradient was not finite")
+        found.append(f"{steps} skipped for a non-finite loss or gradient")
     return found
 
 
 def accuracy_tables(result: Result) -> Group:
-    """Class-incremental accuracy on every task (columns) after every task (rows), in as many tables
-    of `COLUMNS` tasks as it takes: one fits in 80 characters."""
+    """Class-incremental accuracy on every task (columns) after every task (rows), split into tables
+    of `COLUMNS` tasks, each of which fits in 80 characters."""
     matrix = result["class_incremental"]["accuracy_matrix"]
     tasks = range(len(matrix))
     return Group(

@@ -45,7 +45,7 @@ class Comparison:
         return cls((name_a, name_b), (group_a, group_b), [*damaged_a, *damaged_b])
 
     def configuration(self) -> dict[str, list[Any]]:
-        """Fields that differ, with both values; of several runs on a side, the first one's."""
+        """Fields that differ, with the values of the first run on each side."""
         a, b = (flat(group.first.config) for group in self.groups)
         one_each = all(len(group.runs) == 1 for group in self.groups)
         return {
@@ -170,7 +170,7 @@ def _metric_table(comparison: Comparison) -> Table:
 
 
 def _difference(between: ConfidenceInterval | None, better: int) -> Text:
-    """Green or red where the interval does not hold 0."""
+    """Green or red where the interval excludes 0."""
     if between is None:
         return Text(MISSING)
     if between.half is None:

@@ -66,7 +66,7 @@ class Condition:
 
 
 def select(records: Sequence[RunRecord], conditions: Sequence[Condition]) -> list[RunRecord]:
-    """The runs that fulfil all conditions; a field that no run has is a mistake."""
+    """The runs that fulfil all conditions; refuses a field that no run has."""
     fields = [flat(record.config) | record.facts() for record in records]
     known = {field for run in fields for field in run if not field.startswith("scale.changes")}
     for condition in conditions:

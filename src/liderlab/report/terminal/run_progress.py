@@ -31,7 +31,7 @@ class _TerminalBar(Progress):
         self._item = self.add_task("starting", total=total)
 
     def show(self, done: float, text: str | None = None, terms: str | None = None) -> None:
-        """done: out of the total. None keeps a text."""
+        """Show that `done` of the total is done, with new texts; None leaves a text unchanged."""
         self.terms = self.terms if terms is None else terms
         self.update(self._item, completed=done, description=text)
 
@@ -67,13 +67,13 @@ class ProgressDisplay:
             self._bar.stop()
 
     def begin(self, label: str) -> None:
-        """The next run starts."""
+        """Show the next run, under this label."""
         self._label, self._steps, self._planned = label, 0, 0
         if not self._bar and label:
             self._console.print(label, highlight=False)
 
     def finish(self) -> None:
-        """The current run is done."""
+        """Count the current run as done."""
         self._done += 1
         if self._bar:
             self._bar.show(self._done)

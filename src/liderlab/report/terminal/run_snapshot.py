@@ -1,4 +1,4 @@
-"""How far runs are, read from their folders while they run."""
+"""The progress of runs, read from their folders while they train."""
 
 from __future__ import annotations
 
@@ -72,9 +72,10 @@ class Snapshot:
 
 
 class RunWatcher:
-    """Looks at the runs in a folder again and again, and reads only those that have changed.
+    """Looks at the runs in a folder repeatedly, and reads only those that have changed.
 
-    problems: a message about each run that could not be read at the last look."""
+    problems: a message about each run that could not be read at the last look.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -108,7 +109,7 @@ def _read(path: Path, name: str) -> Snapshot:
 
 
 def _version(path: Path) -> Sequence[Any]:
-    """Changes whenever the run does."""
+    """Lock, times and sizes of the run's files: different whenever the run has changed."""
     version: list[Any] = [RunFolder(path).locked]
     for name in ("config.yaml", "metrics.jsonl", "progress.json", "result.json"):
         try:

@@ -1,7 +1,7 @@
 """TensorBoard, Weights & Biases and MLflow behind one small interface.
 
-They get the numbers of metrics.jsonl under the same names; the run's folder stays the reference. A
-resumed run goes on in the same TensorBoard folder, W&B run or MLflow run.
+They receive the numbers of metrics.jsonl, under the same names in each; the run's folder stays the
+reference. A resumed run continues its TensorBoard folder, W&B run or MLflow run.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Trackers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with ExitStack() as stack:  # closes the others even if one fails
+        with ExitStack() as stack:  # closes every tracker, even if closing one fails
             for tracker in self._trackers:
                 stack.callback(tracker.close, self._finished)
 

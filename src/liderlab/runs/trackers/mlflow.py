@@ -10,8 +10,8 @@ from ...config.diff import flat
 
 
 class MLflow:
-    """One MLflow run per run folder, in the experiment `liderlab` unless MLFLOW_EXPERIMENT_NAME
-    says otherwise; MLFLOW_TRACKING_URI says where."""
+    """One MLflow run per run folder, at MLFLOW_TRACKING_URI, in the experiment
+    MLFLOW_EXPERIMENT_NAME (default: liderlab)."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any], step: int) -> None:
         import os

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class WandB:
-    """One W&B run per run folder, in the project `liderlab` unless WANDB_PROJECT says otherwise."""
+    """One W&B run per run folder, in the project WANDB_PROJECT (default: liderlab)."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any], step: int) -> None:
         import os
@@ -27,7 +27,7 @@ class WandB:
         )
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        if step >= self._run.step:  # a resumed run repeats steps that W&B has
+        if step >= self._run.step:  # a resumed run repeats steps that W&B has already logged
             self._run.log(dict(values), step=step)
 
     def close(self, finished: bool) -> None:

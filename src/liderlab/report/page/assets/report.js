@@ -1,6 +1,6 @@
 "use strict";
-/* The report's only script. Reads the JSON blocks of this page, draws with SVG, asks the network
-   for nothing. All text goes through textContent: names and labels are never taken for HTML. */
+/* The report's only script. Reads the JSON blocks of this page, draws with SVG, and requests
+   nothing. All text goes through textContent: names and labels are never taken for HTML. */
 (() => {
 const read = (id) => JSON.parse(document.getElementById(id).textContent);
 const all = read("overview");
@@ -396,8 +396,8 @@ function gainCell(group) {
   if (!gain) return h("span", { class: "faint" }, "–");
   const clear = gain.half !== null && Math.abs(gain.mean) > gain.half;
   const text = signed(gain.mean) + (gain.half === null ? "" : ` ± ${number(gain.half)}`);
-  const why = [`Over ${gain.n} common seed${gain.n === 1 ? "" : "s"}.`,
-    gain.n < 2 && "An interval needs two.",
+  const why = [gain.n ? `Over ${gain.n} common seed${gain.n === 1 ? "" : "s"}.` : "Difference of the means: the runs have no common seed.",
+    gain.n < 2 && "An interval needs two common seeds.",
     group.also.length && `LiDER is not the only difference: the runs also differ in ${group.also.join(", ")}.`].filter(Boolean).join(" ");
   return explained(h("span", { class: `term ${clear ? (gain.mean > 0 ? "up" : "down") : "faint"}`, tabindex: 0 }, text, group.also.length > 0 && " *"), "LiDER's gain", why);
 }
@@ -658,7 +658,7 @@ function memoryCard(n, data) {
   };
   const tasks = [...new Set(m.task)].sort((a, b) => a - b);
   const total = (field) => m[field]?.filter((v) => v > 0).length ?? 0;
-  const facts = [size < m.total ? `Showing ${size} of ${m.total} images, equally many per class.` : `${m.total} images.`];
+  const facts = [size < m.total ? `Showing ${size} of ${m.total} images, spread evenly over the classes.` : `${m.total} images.`];
   return card(title, { id: "memory", class: "long" },
     h("p", { class: "note" }, facts.join(" "), m.poisoned && [` ${total("poisoned")} of them `, term("poisoned"), " (✕, framed)."], m.edits && [` ${total("edits")} of them `, term("edited"), " (the number says how often)."]),
     h("div", { style: frame }, tasks.map((task, k) => {
