@@ -136,14 +136,14 @@ def test_metrics_are_flushed_before_the_checkpoint(
     monkeypatch.setattr("os.fsync", lambda handle: happened.append("sync"))
     write = RunFolder(tmp_path).checkpoints.__class__.write
 
-    def told(checkpoints: Any, state: Any) -> None:
+    def noted(checkpoints: Any, state: Any) -> None:
         happened.append("checkpoint")
         write(checkpoints, state)
 
-    monkeypatch.setattr("liderlab.runs.checkpoints.Checkpoints.write", told)
+    monkeypatch.setattr("liderlab.runs.checkpoints.Checkpoints.write", noted)
     run(make_config(SMALL), tmp_path / "y")
     places = [i for i, what in enumerate(happened) if what == "checkpoint"]
-    # two syncs of a file and its folder that were written before; the third is of metrics.jsonl
+    # before each checkpoint: two syncs of an earlier file and its folder, then metrics.jsonl
     assert len(places) == 3
     for place, start in zip(places, [2, *(place + 3 for place in places)], strict=False):
         assert happened[start:place] == ["sync"]

@@ -86,7 +86,7 @@ def test_missing_images_are_refused(tmp_path: Path) -> None:
     (tmp_path / "memory" / "x.rows").unlink()
     with pytest.raises(UserError, match="has changed since this run's checkpoint"):
         run(config("er"), tmp_path, existing="resume")
-    run(config("er"), tmp_path, existing="replace")  # as it says
+    run(config("er"), tmp_path, existing="replace")  # as the message suggests
 
 
 def test_a_fresh_start_removes_the_images_and_nothing_else(tmp_path: Path) -> None:

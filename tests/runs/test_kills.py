@@ -65,7 +65,7 @@ def test_bad_options_are_one_sentence() -> None:
 
 
 def test_empty_tensors_with_other_strides_are_equal() -> None:
-    """An empty column, as a method without memory has it, comes back with other strides."""
+    """A method without memory has empty columns, which are loaded with other strides."""
     empty = torch.empty_strided((0,), (0,), dtype=torch.int64)
     assert unequal({"y": empty}, {"y": torch.zeros(0, dtype=torch.int64)}, "memory") == []
     assert unequal({"y": empty}, {"y": torch.zeros(0)}, "memory") == ["memory.y"]

@@ -86,7 +86,7 @@ def test_resuming_without_the_arrays_says_what_to_do(lider: Any, tmp_path: Path)
     assert "add_benchmark('mine', …)" in err
     assert "existing='resume'" in err
     register()
-    run(config(), tmp_path / "run", existing="resume")  # as it says
+    run(config(), tmp_path / "run", existing="resume")  # as the message suggests
     assert RunFolder(tmp_path / "run").finished
 
 

@@ -350,12 +350,12 @@ def test_a_run_stopped_by_a_nonfinite_loss_can_resume_with_skip(
         run(make_config(SMALL, changes), tmp_path)
     result = run(make_config(SMALL, changes, {"on_nonfinite": "skip"}), tmp_path, existing="resume")
     folder = RunFolder(tmp_path)
-    assert b"NaN" not in (tmp_path / "metrics.jsonl").read_bytes()  # which is no JSON
+    assert b"NaN" not in (tmp_path / "metrics.jsonl").read_bytes()  # not valid JSON
     terms = [line["terms"].values() for line in folder.metrics() if line["kind"] == "step"]
     assert any(None in values for values in terms)
     assert folder.config().on_nonfinite == result["config"]["on_nonfinite"] == "skip"
     run(make_config(SMALL, changes, {"on_nonfinite": "stop"}), tmp_path, existing="resume")
-    assert folder.config().on_nonfinite == "skip"  # it had finished: that is how it was made
+    assert folder.config().on_nonfinite == "skip"  # a finished run keeps its configuration
 
 
 def test_nonfinite_steps_can_be_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
