@@ -73,7 +73,7 @@ def begin(folder: Path) -> None:
             raise Crash
 
     with pytest.raises(Crash):
-        run(config(), folder, listener=crash)
+        run(config(), folder, listener=crash, progress=False)
 
 
 @pytest.mark.usefixtures("known")
