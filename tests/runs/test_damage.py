@@ -286,7 +286,7 @@ def test_too_large_numbers_and_wrong_weights_leave_nothing(
     [
         ("import-mammoth --model --dataset seq-cifar100", "--model NAME"),
         ("import-mammoth --model er --dataset", "--dataset NAME"),
-        ("ledger --records records", "a.json is no record"),
+        ("ledger --records records", "a.json is not a record"),
         ("study toy --threads 0", "--threads"),
         ("study toy --threads 1025", "--threads"),
         ("bench herding --quick --threads 99999999999999", "--threads"),

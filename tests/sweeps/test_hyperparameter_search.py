@@ -147,7 +147,7 @@ def test_values_that_do_not_go_together_are_a_failed_trial(lider, write, tmp_pat
     command = "search --config base.yaml --space space.yaml --sampler grid --workers 1 --out s"
     code, _, err = lider(*command.split())
     assert code == 0, err
-    assert err.count("failed: a memory on disk is on no device") == 1
+    assert err.count("failed: a memory on disk has no device") == 1
     states = [trial.state.name for trial in trials_of(f"sqlite:///{tmp_path / 's/search.db'}")]
     assert sorted(states) == ["COMPLETE"] * 3 + ["FAIL"]
 

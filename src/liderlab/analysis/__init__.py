@@ -6,8 +6,8 @@
     print(game.auc)
     analysis.plots.draw_guessing_game({"ER-ACE": game}).savefig("roc.png")
 
-They need neither this package's runner nor its methods or data; `scores` says what a model and data
-are. Every result is a frozen dataclass of numbers and arrays with `to_dict()` for JSON.
+They need neither this package's runner nor its methods or data; `scores` defines models
+and data. Every result is a frozen dataclass of numbers and arrays with `to_dict()` for JSON.
 """
 
 from importlib import import_module

@@ -5,8 +5,8 @@ the task's own classes (task-incremental),
 
     s_x = E_δ [ p(x + δ)_y − max_{i ≠ y} p(x + δ)_i ],      δ ~ N(0, noise²),
 
-and the ROC curve shows how well the scores tell rehearsed samples from the others. A model that
-overfits its memory gives it away.
+and the ROC curve shows how well the scores separate rehearsed samples from other samples. A model
+that overfits its memory gives it away.
 """
 
 from __future__ import annotations

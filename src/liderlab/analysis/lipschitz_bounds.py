@@ -154,7 +154,7 @@ def lipschitz_constants(
 ) -> LipschitzConstants:
     """λ_k of each stage of the network in eval mode, on samples x, as LiDER computes it.
 
-    The other arguments are those of `LiDER`. A copy is measured: the model stays as it is.
+    The other arguments are those of `LiDER`. A copy is measured: the model is not changed.
 
     >>> model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3))
     >>> list(lipschitz_constants(model, torch.rand(4, 3, 8, 8), stages=["0", "2"]).constants)

@@ -23,7 +23,7 @@ BATCH = 256
 
 @contextmanager
 def in_eval_mode(model: Model) -> Iterator[None]:
-    """Eval mode, if the model is a module; gradients stay as they are."""
+    """Eval mode, if the model is a module; whether gradients are recorded does not change."""
     if isinstance(model, nn.Module):
         with eval_mode(model):
             yield
@@ -57,7 +57,9 @@ def margin(values: Tensor, target: Tensor) -> Tensor:
     tensor([ 2., -2.])
     """
     if values.shape[1] < 2:
-        raise UserError("one class has no others to compare with: choose tasks of two or more")
+        raise UserError(
+            "one class has no other to compare with: choose tasks of two or more classes"
+        )
     right = values.gather(1, target[:, None])[:, 0]
     others = values.scatter(1, target[:, None], -torch.inf)
     return right - others.amax(1)
@@ -86,4 +88,4 @@ def check_data(x: Tensor, y: Tensor, classes: Sequence[int] | None = None) -> No
             f"{len(y)} labels."
         )
     if classes is not None and not bool(((y >= classes[0]) & (y <= classes[-1])).all()):
-        raise ValueError(f"Expected labels in {classes[0]}…{classes[-1]}, the classes asked about.")
+        raise ValueError(f"Expected labels in {classes[0]}…{classes[-1]}, the given classes.")

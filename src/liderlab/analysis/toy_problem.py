@@ -3,8 +3,8 @@
 Each task brings two classes of points: interleaved crescents in a region of their own. A small
 network learns the tasks one after the other, with a memory of very few points. The regions of past
 classes then follow these few points in thin fingers; LiDER keeps the network's slope there small,
-which smooths them. The picture shows what LiDER does to boundaries and is no evidence for accuracy
-(docs/analysis.md has the numbers over ten seeds).
+which smooths them. The picture shows the effect on boundaries and is not evidence of higher
+accuracy (docs/analysis.md has the numbers over ten seeds).
 """
 
 from __future__ import annotations

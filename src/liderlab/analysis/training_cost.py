@@ -124,7 +124,7 @@ def throughput(
 
 
 def _wait_for_devices() -> None:
-    """CUDA works on after the call has returned."""
+    """Wait for CUDA, whose calls return before their work is done."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         torch.cuda.synchronize()

@@ -47,7 +47,7 @@ def weight_perturbation(
 ) -> WeightPerturbation:
     """Loss and accuracy on (x, y) under Gaussian noise in all trainable weights.
 
-    Each draw of ε serves all sigmas, so that curves over σ are smooth. The model stays as it is.
+    Each draw of ε serves all sigmas, so that curves over σ are smooth. The model is not changed.
 
     >>> layer = nn.Linear(2, 2)
     >>> x, y = torch.randn(8, 2), torch.zeros(8, dtype=torch.long)

@@ -37,9 +37,9 @@ def check(config: RunConfig) -> None:
             f"not {config.memory.size} (--buffer 100)"
         )
     if config.memory.poison and not made.rehearsal:
-        raise UserError(f"{method} has no memory, and memory.poison would poison nothing")
+        raise UserError(f"{method} has no memory: leave out memory.poison")
     if config.memory.storage == "disk" and config.memory.device is not None:
-        raise UserError("a memory on disk is on no device: leave out --memory-device")
+        raise UserError("a memory on disk has no device: leave out --memory-device")
     policy = config.memory.policy
     if made.rehearsal and policy is not None and _streams(policy) != _streams(made.policy):
         raise UserError(

@@ -44,7 +44,7 @@ def test_a_wrong_field_is_refused_in_one_sentence(record, change, says) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", "3"])
 def test_other_files_are_refused_in_one_sentence(text: str) -> None:
-    with pytest.raises(UserError, match="is no record"):
+    with pytest.raises(UserError, match="is not a record"):
         read_record(text, "x.json")
 
 

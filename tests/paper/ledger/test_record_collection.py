@@ -46,7 +46,7 @@ def test_runs_without_a_record_are_listed_with_the_reason(measured: Path, tmp_pa
     assert [record.run for record in found.records] == [other.name]
     assert found.left_out == {
         one.name: "it has not finished",
-        "mine": "it is no run of the ledger",
+        "mine": "it is not a run of the ledger",
     }
 
 
@@ -57,7 +57,7 @@ def test_a_run_that_does_not_fit_its_name_is_refused(measured: Path, tmp_path: P
     result["config"]["training"]["lr"] = 7.0
     (other / "result.json").write_text(json.dumps(result))
     found = collect_records(tmp_path)
-    assert found.left_out == {other.name: "it is not what its name says: training.lr differ"}
+    assert found.left_out == {other.name: "its configuration does not match its name: training.lr"}
     assert len(found.records) == 1
 
 

@@ -63,13 +63,13 @@ def preset(name: str) -> Preset:
     """
     if name not in presets():
         message = str(unknown("preset", name, presets())).partition("Allowed:")[0]
-        raise UserError(f"{message}See what there is with: lider list presets")
+        raise UserError(f"{message}lider list presets lists all")
     return presets()[name]
 
 
 def read_setting(data: Tree) -> Iterator[Preset]:
-    """The presets of one file: its rows, and for every method with LiDER the controlled one, where
-    the row without LiDER takes over the penalty alone."""
+    """The presets of one file: its rows, and for each row with LiDER a controlled preset, which
+    adds that row's penalty to the row without LiDER, if the two differ in anything else."""
     for part in ("printed", "added"):
         for buffer, rows in data[part].items():
             for label, row in rows.items():

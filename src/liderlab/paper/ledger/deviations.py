@@ -34,7 +34,7 @@ WORDS = {
     "regularizers.lider.beta": "LiDER's β",
 }
 Deviations = dict[str, dict[str, Any]]
-"""By dotted name: {"from": the paper's value, "to": ours}; None: all of them, or none."""
+"""By dotted name: {"from": the paper's value, "to": ours}; None: no limit, or no value."""
 
 
 def deviations_from_paper(record: LedgerRecord) -> Deviations:

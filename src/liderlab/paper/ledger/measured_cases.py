@@ -102,7 +102,7 @@ def difference(treated: MeasuredCase, plain: MeasuredCase | None, metric: str) -
 
 
 def gain(group: MeasuredCase, groups: Sequence[MeasuredCase], metric: str) -> Tree | None:
-    """The difference from the method alone, at the same scale."""
+    """The difference from the method alone at the same scale; None for the method itself."""
     if not group.case.addition:
         return None
     alone = replace(group.case.as_usual, addition="", column="tuned")

@@ -144,9 +144,9 @@ def read_record(text: str | bytes, source: str) -> LedgerRecord:
     try:
         tree = json.loads(text)
     except ValueError:
-        raise UserError(f"{source} is no record: not JSON") from None
+        raise UserError(f"{source} is not a record: not JSON") from None
     if not isinstance(tree, dict) or "format" not in tree:
-        raise UserError(f"{source} is no record: it has no format")
+        raise UserError(f"{source} is not a record: it has no format")
     if tree["format"] != FORMAT:
         raise UserError(
             f"{source} is a record of format {tree['format']!r}, and this version reads {FORMAT}"
@@ -154,7 +154,7 @@ def read_record(text: str | bytes, source: str) -> LedgerRecord:
     try:
         return LedgerRecord.model_validate(tree)
     except ValidationError as error:
-        raise UserError(f"{source} is no record: {one_sentence(error, LedgerRecord)}") from None
+        raise UserError(f"{source} is not a record: {one_sentence(error, LedgerRecord)}") from None
 
 
 def read_records(folder: Path | None = None) -> list[LedgerRecord]:

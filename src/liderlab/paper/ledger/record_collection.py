@@ -54,7 +54,7 @@ def collect_records(folder: Path, commit: str | None = None) -> CollectedRecords
     for run in finished:
         try:
             if run.path.name not in known:
-                raise UserError("it is no run of the ledger")
+                raise UserError("it is not a run of the ledger")
             with run.consistent():
                 records.append(make_record(run, known[run.path.name], commit))
         except UserError as error:
@@ -137,7 +137,7 @@ def _check_config(config: Tree, known: CampaignRun) -> None:
         and actual.get(key) != value
     ]
     if different:
-        raise UserError(f"it is not what its name says: {', '.join(different)} differ")
+        raise UserError(f"its configuration does not match its name: {', '.join(different)}")
 
 
 def curves_of(lines: Sequence[Tree], points: int = POINTS) -> Curves | None:

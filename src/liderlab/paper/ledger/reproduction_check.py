@@ -30,9 +30,9 @@ ONE_SEED = 1.0  # percentage points allowed where a single seed shows no spread
 class CheckOutcome:
     """A record and its repetition.
 
-    other_versions: the versions that differ, as (committed, here). differences: the values that
-    differ, by how many percentage points at most, None if that is no number. allowed: the points
-    by which FAA and FF may differ.
+    other_versions: the versions that differ, as (committed, here). differences: for each value
+    that differs, the largest difference in percentage points, or None if it is not a number.
+    allowed: the points by which FAA and FF may differ.
     """
 
     committed: LedgerRecord

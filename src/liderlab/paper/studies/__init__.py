@@ -17,16 +17,16 @@ _STUDIES = (
     ("fixed-target", "fixed_target", "fixed or learned Lipschitz targets"),
     ("poisoning", "poisoning", "wrong labels in the buffer"),
     ("single-epoch", "single_epoch", "one pass over every task"),
-    ("sensitivity", "sensitivity", "what LiDER's α and β do"),
-    ("guessing-game", "guessing_game", "can one tell what is in the buffer?"),
-    ("decision-surface", "decision_surface", "what is left of the decision surface, task by task"),
+    ("sensitivity", "sensitivity", "accuracy over a grid of LiDER's α and β"),
+    ("guessing-game", "guessing_game", "does the network reveal its buffer?"),
+    ("decision-surface", "decision_surface", "how much of the decision surface is kept"),
     ("lipschitz-vs-buffer", "lipschitz_vs_buffer", "Lipschitz constants as the memory shrinks"),
     ("weight-perturbation", "weight_perturbation", "loss and accuracy under noisy weights"),
     ("hessian", "hessian", "curvature of the loss"),
     ("efficiency", "efficiency", "memory, speed and accuracy of growing networks"),
     ("toy", "toy", "a decision boundary in the plane, task by task"),
 )
-_ANALYSES = (  # they look into single runs: `lider analyze NAME RUN` runs them, too
+_ANALYSES = (  # of single runs: `lider analyze NAME RUN` offers them, too
     "guessing-game",
     "decision-surface",
     "lipschitz-vs-buffer",

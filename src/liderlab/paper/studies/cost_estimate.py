@@ -1,10 +1,10 @@
-"""A rough estimate of what a study costs: counted steps times a measured time per row. No torch.
+"""A rough estimate of the cost of a study: counted steps times a measured time per row. No torch.
 
     seconds = Σ over runs  steps · rows per step · seconds per row(network, width, image)
 
 Rows per step: those of the stream's batch and of the replay batches. Seconds per row were measured
 on one core of an AMD EPYC server, forward and backward: two cores take about half, a GPU far less.
-Not counted: LiDER's own work, evaluation, and what studies measure in finished runs.
+Not counted: LiDER's own work, evaluation, and the measurements of finished runs.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
         network = {"network": f"{case.backbone}{width}"}
         rows.append(describe(case, runs) | network | spreads(runs, _numbers))
     notes = [
-        "Peak memory: the most that a process of its own held while training, libraries and data "
+        "Peak memory: the most that a separate training process held, libraries and data "
         "included. Images of the stream per second, in training with rehearsal, by the median "
         "step: other work on the machine makes them fewer. The paper shows curves without numbers.",
     ]

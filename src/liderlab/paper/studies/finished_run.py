@@ -44,7 +44,7 @@ class FinishedRun:
         return self._some((task.test for task in self.stream.tasks), most)
 
     def _some(self, sources: Iterable[Source], most: int) -> Data:
-        """At most so many samples of these sources together, the same ones every time."""
+        """At most `most` samples from all sources together, the same ones every time."""
         parts = [_all_rows(source) for source in sources]
         x, y = (torch.cat([part[i] for part in parts]) for i in (0, 1))
         chosen = torch.randperm(len(y), generator=seeded())[:most].sort().values

@@ -61,7 +61,7 @@ def compute(finished: Sequence[FinishedCase], request: Request) -> Findings:
         curves.append(about | {rate.partition("_")[0]: runs[0].measured[rate] for rate in RATES})
     notes = [
         "AUC: chance that a rehearsed sample of the first task scores above another one; 0.5 is "
-        "what guessing gives. The paper shows curves without numbers, and says that LiDER lowers "
+        "chance. The paper shows curves without numbers, and says that LiDER lowers "
         "them and that small buffers raise them.",
     ]
     if request.seeds > 1:

@@ -10,7 +10,7 @@ STUDY = accuracy_study(
     variants=grid(method=("er-ace", "der++"), addition=("", "ssgd", "oewc", "olap", "lider")),
     series={"alone": "", "+ sSGD": "ssgd", "+ oEWC": "oewc", "+ oLAP": "olap", "+ LiDER": "lider"},
     notes=[
-        "The paper prints no weights for sSGD, oEWC and oLAP: the package's defaults, on the row "
-        "of the method alone."
+        "The paper prints no weights for sSGD, oEWC and oLAP: these runs have the package's "
+        "defaults, and the values of the method alone."
     ],
 )

@@ -12,5 +12,5 @@ STUDY = accuracy_study(
         *grid(method=("der++", "er-ace"), addition=("", "lider")),
     ],
     series={"alone": "", "+ LiDER": "lider"},
-    notes=["The paper prints no hyperparameters for one epoch: its best ones for 50."],
+    notes=["The paper prints no hyperparameters for one epoch: these are its best for 50."],
 )

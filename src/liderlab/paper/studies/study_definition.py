@@ -72,9 +72,9 @@ class Study:
     all that the setting has presets for. At smoke scale the first `smoke_buffers` of them and
     `smoke_variants` are enough.
 
-    compute: findings from the finished runs. show: the figure. measure: looks into the folder of
-    one run, at a scale; `lider analyze` calls it, too. Its value is kept in a file. needs_memory:
-    it looks at the memory of the run.
+    compute: findings from the finished runs. show: the figure. measure: analyses the run in
+    a folder, at a scale; `lider analyze` calls it, too. Its value is stored in a file.
+    needs_memory: whether `measure` uses the memory of the run.
     """
 
     title: str

@@ -191,11 +191,11 @@ def _notes(study: Study, request: Request, failed: dict[str, str]) -> list[str]:
         )
     elif request.scale != "paper" and study.settings:
         notes.append(
-            f"Scale {request.scale}: smaller than the paper's; every run's config.yaml says what "
-            "was changed. The paper's numbers are at its own scale."
+            f"Scale {request.scale}: smaller than the paper's; every run's config.yaml lists "
+            "the changes. The paper's numbers are at its own scale."
         )
     notes.append(
-        "One seed: there is no spread, and no interval, to give."
+        "One seed: no standard deviation and no interval."
         if request.seeds == 1
         else f"{request.seeds} seeds: mean ± sample standard deviation; differences are paired "
         "by seed, with Student's 95 % interval."

@@ -43,7 +43,7 @@ of finished runs, which come with the package; `lider ledger` shows them in the 
 lider ledger                                   # the cells that were measured
 lider ledger --table faa --setting cifar100    # some of the cells; --json prints every detail
 lider ledger check --cell faa/cifar100/500/er-ace+lider   # run a cell again and compare
-lider ledger measure --out ledger --workers 2  # run everything; repeat it to go on after Ctrl-C
+lider ledger measure --out ledger --workers 2  # run everything; repeat it to resume after Ctrl-C
 ```
 """
 LEGEND = """\
