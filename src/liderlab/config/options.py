@@ -17,6 +17,7 @@ SUPPLIED = {
     "backbone": {"classes", "image_shape"},
     "regularizer": {"model"},
     "optimizer": set(),
+    "schedule": {"epochs", "milestones", "gamma"},
 }
 """Arguments that are not options: a run fills them in."""
 

@@ -96,6 +96,10 @@ def _smaller(config: Mapping[str, Any], scale: Scale) -> Tree:
         few, many = new["training.epochs"], config["training"]["epochs"]
         moved = {round(few * milestone / many) for milestone in milestones}
         new["training.milestones"] = sorted(m for m in moved if 0 < m < few)
+    schedule = config["training"].get("schedule", {})
+    if schedule.get("warmup") and "training.epochs" in new:
+        shorter = schedule["warmup"] * new["training.epochs"] / config["training"]["epochs"]
+        new["training.schedule"] = {**schedule, "warmup": shorter}
     if config["pretrained"] and scale.from_scratch:
         new["pretrained"] = None
     width = config["backbone"].get("width")

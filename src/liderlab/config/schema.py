@@ -159,10 +159,14 @@ class OptimizerSection(Named):
     name: str = "sgd"
 
 
+class ScheduleSection(Named):
+    name: str = "multistep"
+
+
 class TrainingSection(Section):
-    """Per task: lr · gamma^(milestones passed), milestones in epochs. replay_size: of a replay
-    batch; null takes batch_size. optimizer_per_task: make a new optimizer for every fit, or keep
-    its state."""
+    """milestones, gamma: of the multistep schedule, lr · gamma^(milestones passed), in epochs of a
+    task. replay_size: of a replay batch; null takes batch_size. optimizer_per_task: make a new
+    optimizer for every fit, or keep its state."""
 
     epochs: int = Field(5, ge=1, le=10**9)
     batch_size: int = Field(32, ge=2, le=10**9)
@@ -176,6 +180,9 @@ class TrainingSection(Section):
         nesterov=False, dampening=0.0
     )
     optimizer_per_task: bool = True
+    schedule: Annotated[ScheduleSection, BeforeValidator(_named)] = ScheduleSection(
+        by="epoch", warmup=0.0
+    )
 
 
 class ScaleSection(Section):

@@ -35,7 +35,8 @@ from ..training.loop import Loop
 from ..training.optimizers import OPTIMIZERS, make_optimizer
 from ..training.precision import check_precision
 from ..training.randomness import Generators, derive
-from ..types import MultiStep, Recipe
+from ..training.schedules import SCHEDULES, make_schedule
+from ..types import Recipe
 from .out_of_memory import memory_for
 from .provenance import Origin, origin_of
 from .weights import load_pretrained
@@ -62,10 +63,10 @@ def completed(config: RunConfig) -> RunConfig:
         tree[section] |= complete(registry.load(named.name), named.options, named.name, section)
     for name, options in config.regularizers.items():
         tree["regularizers"][name] = complete(REGULARIZERS.load(name), options, name, "regularizer")
-    optimizer = config.training.optimizer
-    tree["training"]["optimizer"] |= complete(
-        OPTIMIZERS.load(optimizer.name), optimizer.options, optimizer.name, "optimizer"
-    )
+    for section, registry in {"optimizer": OPTIMIZERS, "schedule": SCHEDULES}.items():
+        named = getattr(config.training, section)
+        options = complete(registry.load(named.name), named.options, named.name, section)
+        tree["training"][section] |= options
     policy = config.memory.policy or METHODS.class_of(config.method.name).policy
     POLICIES.entry(policy)
     filled = {
@@ -78,7 +79,7 @@ def completed(config: RunConfig) -> RunConfig:
         else config.deterministic,
     }
     whole = make_config(shrink(merge(tree, filled)))
-    _recipe(whole.training)  # refuses an optimizer that cannot be made
+    _recipe(whole.training)  # refuses an optimizer or a schedule that cannot be made
     return whole
 
 
@@ -212,7 +213,13 @@ def _recipe(training: TrainingSection) -> Recipe:
         weight_decay=training.weight_decay,
         batch_size=training.batch_size,
         replay_size=training.replay_size or training.batch_size,
-        schedule=MultiStep(tuple(training.milestones), training.gamma),
+        schedule=make_schedule(
+            training.schedule.name,
+            training.schedule.options,
+            training.epochs,
+            training.milestones,
+            training.gamma,
+        ),
         optimizer=make_optimizer(
             training.optimizer.name, training.optimizer.options, training.momentum
         ),
