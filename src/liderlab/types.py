@@ -173,7 +173,8 @@ class MultiStep:
 @dataclass(frozen=True)
 class Recipe:
     """How to optimise. schedule: factor of the learning rate by epoch. optimizer: is called with
-    parameter groups, lr, weight_decay and, where it is not 0, momentum."""
+    parameter groups, lr, weight_decay and, where it is not 0, momentum. clip: is called with the
+    parameters to change their gradients, summed over ranks."""
 
     lr: float
     momentum: float = 0.0
@@ -182,6 +183,7 @@ class Recipe:
     replay_size: int = 32
     schedule: Callable[[float], float] = MultiStep()
     optimizer: MakeOptimizer = torch.optim.SGD
+    clip: Callable[[list[Tensor]], object] | None = None
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,7 @@ def test_repetitions_of_an_experiment_may_differ(field: str) -> None:
     [
         {"training": {"lr": 0.5}},
         {"training": {"optimizer": "adam"}},
+        {"training": {"clip": {"norm": 1}}},
         {"training": {"schedule": "cosine"}},
         {"training": {"optimizer_per_task": False}},
         {"precision": "bfloat16"},

@@ -30,6 +30,7 @@ from liderlab.methods import METHODS
 from liderlab.registry import Entry
 from liderlab.streams.augmentation import Augment
 from liderlab.training.loop import Loop, StepDone
+from liderlab.training.optimizers import make_clip
 from liderlab.training.step import Step
 from liderlab.types import Batch, Recipe, Terms
 
@@ -126,6 +127,12 @@ def cases() -> dict[str, dict[str, Any]]:
             "regularizers": {"lider": BATCH},
             "recipe": UNEVEN,
         },
+        "clipped by norm": {
+            "method": "er",
+            "regularizers": {"lider": SPATIAL},
+            "recipe": replace(UNEVEN, clip=make_clip(0.5, None)),
+        },
+        "clipped by value": {"method": "er", "recipe": replace(RECIPE, clip=make_clip(None, 0.01))},
         "idle": {"method": "der++", "regularizers": {"lider": SPATIAL}, "recipe": TINY},
         "idle batch form": {
             "method": "gmed",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from pydantic import BaseModel, ValidationError
 
 from ..errors import unknown
@@ -32,6 +34,7 @@ def one_sentence(error: ValidationError, model: type[BaseModel]) -> str:
 def _fields(model: type[BaseModel], place: list[str]) -> list[str]:
     for name in place:
         annotation = model.model_fields[name].annotation
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            model = annotation
+        for kind in (annotation, *get_args(annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                model = kind
     return list(model.model_fields)

@@ -23,6 +23,7 @@ SCHEMA_1 = {
 NEW_IN_3: dict[str, Any] = {
     "training.optimizer": {"name": "sgd", "nesterov": False, "dampening": 0.0},
     "training.optimizer_per_task": True,
+    "training.clip": None,
     "training.schedule": {"name": "multistep", "by": "epoch", "warmup": 0.0},
     "regularizers.lider.target_lr": 1.0,
 }

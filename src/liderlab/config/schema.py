@@ -163,6 +163,19 @@ class ScheduleSection(Named):
     name: str = "multistep"
 
 
+class ClipSection(Section):
+    """Clip the gradient of a step: its norm to at most `norm`, or each number to ±`value`."""
+
+    norm: Finite32 | None = Field(None, gt=0, allow_inf_nan=False)
+    value: Finite32 | None = Field(None, gt=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _one(self) -> ClipSection:
+        if (self.norm is None) == (self.value is None):
+            raise ValueError("expected either norm or value, like {norm: 1.0}")
+        return self
+
+
 class TrainingSection(Section):
     """milestones, gamma: of the multistep schedule, lr · gamma^(milestones passed), in epochs of a
     task. replay_size: of a replay batch; null takes batch_size. optimizer_per_task: make a new
@@ -180,6 +193,7 @@ class TrainingSection(Section):
         nesterov=False, dampening=0.0
     )
     optimizer_per_task: bool = True
+    clip: ClipSection | None = None
     schedule: Annotated[ScheduleSection, BeforeValidator(_named)] = ScheduleSection(
         by="epoch", warmup=0.0
     )

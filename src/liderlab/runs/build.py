@@ -32,7 +32,7 @@ from ..streams import BENCHMARKS
 from ..streams.splitting import SplitStream, on_device, shuffled_order
 from ..streams.subsets import hold_out, limit_per_class
 from ..training.loop import Loop
-from ..training.optimizers import OPTIMIZERS, make_optimizer
+from ..training.optimizers import OPTIMIZERS, make_clip, make_optimizer
 from ..training.precision import check_precision
 from ..training.randomness import Generators, derive
 from ..training.schedules import SCHEDULES, make_schedule
@@ -223,6 +223,7 @@ def _recipe(training: TrainingSection) -> Recipe:
         optimizer=make_optimizer(
             training.optimizer.name, training.optimizer.options, training.momentum
         ),
+        clip=make_clip(training.clip.norm, training.clip.value) if training.clip else None,
     )
 
 

@@ -85,6 +85,7 @@ class Learner:
             self._scaler.unscale_(self._optimizer)
             wrong = self._nonfinite(values)
             if wrong is None or (wrong == "gradient" and self._scaler.get_scale() > 1):
+                self._clip()  # after the check: clipping by value would hide an infinite gradient
                 self._scaler.step(self._optimizer)  # leaves out a step that it has overscaled
                 self._scaler.update()
             elif self._on_nonfinite == "stop":
@@ -112,6 +113,12 @@ class Learner:
             name: term.sum() / n.clamp_min(1) if term.dim() else term / self._team.size
             for (name, term), n in zip(terms.items(), rows, strict=True)
         }
+
+    def _clip(self) -> None:
+        assert self._recipe is not None
+        assert self._optimizer is not None
+        if self._recipe.clip is not None:
+            self._recipe.clip([p for g in self._optimizer.param_groups for p in g["params"]])
 
     def _gradients(self) -> list[Tensor]:
         assert self._optimizer is not None

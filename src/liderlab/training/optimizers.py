@@ -6,7 +6,7 @@ momentum and weight decay come from the recipe.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -65,6 +65,14 @@ def make_optimizer(name: str, options: Mapping[str, Any], momentum: float) -> Ma
         raise UserError("nesterov needs training.momentum above 0, and dampening 0")
     made: MakeOptimizer = make(**options)
     return made
+
+
+def make_clip(norm: float | None, value: float | None) -> Callable[[list[torch.Tensor]], object]:
+    """Clip the norm of the whole gradient, g ← g · min(1, norm / ‖g‖), or each of its numbers."""
+    if norm is not None:
+        return partial(torch.nn.utils.clip_grad_norm_, max_norm=norm)
+    assert value is not None
+    return partial(torch.nn.utils.clip_grad_value_, clip_value=value)
 
 
 def regularizer_groups(regularizers: Sequence[Regularizer]) -> list[dict[str, Any]]:
