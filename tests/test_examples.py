@@ -1,5 +1,6 @@
 """The examples run as they stand."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+FOLDER = Path(__file__).parent.parent / "examples"
+EXAMPLES, TUTORIAL = sorted(FOLDER.glob("*.py")), FOLDER / "tutorial.ipynb"
 NEEDS = {
     "avalanche_plugin": "avalanche",
     "lightning_module": "lightning",
@@ -31,6 +33,44 @@ def test_example_runs(example: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert " %" in done.stdout
+
+
+EXECUTE = """
+import sys, nbformat, nbclient
+notebook = nbformat.read(sys.argv[1], as_version=4)
+nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+nbformat.write(notebook, "executed.ipynb")
+"""
+
+
+@pytest.mark.skipif(find_spec("nbclient") is None, reason="nbclient is not installed")
+def test_tutorial_runs(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", EXECUTE, str(TUTORIAL)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=300,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "IPYTHONDIR": str(tmp_path / "ipython")},
+    )
+    assert done.returncode == 0, done.stderr
+    cells = json.loads((tmp_path / "executed.ipynb").read_bytes())["cells"]
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    kinds = [kind for output in outputs for kind in output.get("data", {})]
+    assert "image/png" in kinds
+    shown = json.dumps(outputs)
+    for text in ('<progress value=\\"1.0000', "er-ace + LiDER on split-digits", "<table>"):
+        assert text in shown
+    assert "er-ace: FAA" in shown
+    assert not [output for output in outputs if output.get("name") == "stderr"]
+    assert (tmp_path / "tutorial/sweep/report.html").is_file()
+
+
+def test_tutorial_is_stored_without_outputs() -> None:
+    for cell in json.loads(TUTORIAL.read_bytes())["cells"]:
+        assert not cell.get("outputs")
+        assert cell.get("execution_count") is None
+        assert len(cell["source"]) < 15
 
 
 def test_own_loop_is_short() -> None:

@@ -28,7 +28,7 @@ from ..seed_groups import (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Two groups of runs, a and b. left_out: a message about each damaged run."""
 
@@ -87,7 +87,7 @@ class Comparison:
                 tree[setting][metric] = {"a": a, "b": b, "difference": difference}
         return tree
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         console = Console(width=80, color_system=None, file=StringIO(), force_jupyter=False)
         with console.capture() as printed:
             console.print(*comparison_tables(self), sep="\n", markup=False, highlight=False)
