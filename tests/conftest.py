@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from hypothesis import settings
 from liderlab.backbones import BACKBONES
 from liderlab.backbones.network import Network, in_fast_layout
 from liderlab.cli import main
+from liderlab.config import imports
 from liderlab.memory import POLICIES, Memory
 from liderlab.methods import METHODS
 from liderlab.regularizers import REGULARIZERS
@@ -126,6 +127,22 @@ def differences(a: Any, b: Any, path: str = "") -> list[str]:
 @pytest.fixture(scope="session", name="differences")
 def differences_fixture() -> Callable[[Any, Any], list[str]]:
     return differences
+
+
+@pytest.fixture
+def fresh_registries() -> Iterator[None]:
+    """Forget, after the test, what imported files have registered in this process."""
+    executed, modules = dict(imports._executed), set(sys.modules)
+    before = [dict(registry) for registry in imports.REGISTRIES]
+    yield
+    imports._executed.clear()
+    imports._executed.update(executed)
+    for registry, entries in zip(imports.REGISTRIES, before, strict=True):
+        registry.clear()
+        registry.update(entries)
+    for name in sys.modules.keys() - modules:
+        if name.startswith("liderlab_import_"):
+            del sys.modules[name]
 
 
 @pytest.fixture

@@ -24,11 +24,15 @@ T = TypeVar("T", bound=Described)
 
 @dataclass(frozen=True)
 class Entry:
-    """One choice: `target` is "package.module:Name", or the class or function itself."""
+    """One choice: `target` is "package.module:Name", or the class or function itself.
+
+    origin: the file or package that registered it; None for the lab itself.
+    """
 
     target: str | Callable[..., Any]
     summary: str
     facts: dict[str, Any] = field(default_factory=dict)
+    origin: str | None = None
 
     def load(self) -> Callable[..., Any]:
         if callable(self.target):

@@ -12,12 +12,16 @@ from liderlab.paper.ledger.record import read_records
 from liderlab.paper.studies.case_runs import run_name
 
 MARKED: dict[Scope, set[str]] = {
-    "study": {"devices", "strategy", "threads", "log_every", "checkpoint_every", "on_nonfinite"},
-    "resume": {"checkpoint_every", "on_nonfinite", "tracker", "devices", "strategy"},
-    "processes": {"threads"},
+    "study": {
+        *("imports", "devices", "strategy", "threads", "log_every", "checkpoint_every"),
+        "on_nonfinite",
+    },
+    "resume": {"imports", "checkpoint_every", "on_nonfinite", "tracker", "devices", "strategy"},
+    "processes": {"imports", "threads"},
 }
 OTHERWISE: dict[str, Any] = {
     "preset": None,
+    "imports": ["/code/mine.py"],
     "seed": 5,
     "device": "cuda",
     "devices": 2,
@@ -75,7 +79,8 @@ def test_other_fields_make_another_experiment(layer: dict[str, Any]) -> None:
 
 def test_a_study_knows_its_runs_by_name() -> None:
     layers = {"preset": "cifar100-500-er-ace-lider", "scale": "cpu"}
-    names = {run_name(make_config(layers, {f: OTHERWISE[f]})) for f in MARKED["study"]}
+    config = make_config(layers)
+    names = {run_name(config.model_copy(update={f: OTHERWISE[f]})) for f in MARKED["study"]}
     assert names == {"split-cifar100-er-ace-lider-b500-seed0-a44ed0b5"}
     assert "schema" not in identity(make_config(layers), "study")
 

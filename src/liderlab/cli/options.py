@@ -76,6 +76,15 @@ Scale = Annotated[
     str | None,
     option("Make it smaller: smoke or cpu; paper changes nothing.", WHAT, values=complete.scales),
 ]
+Import = Annotated[
+    list[str] | None,
+    option(
+        "A Python file that registers methods, benchmarks, … of your own; repeatable.",
+        WHAT,
+        names=["--import"],
+        metavar="FILE",
+    ),
+]
 Benchmark = Annotated[
     str | None,
     option(
@@ -241,6 +250,10 @@ Out = Annotated[
 Force = Annotated[bool, flag("--force", "Replace an earlier run in the folder.", FILES)]
 Resume = Annotated[
     bool, flag("--resume", "Resume an unfinished run in the folder, if there is one.", FILES)
+]
+AllowChangedImports = Annotated[
+    bool,
+    flag("--allow-changed-imports", "Resume although imported files have changed.", FILES),
 ]
 CheckpointEvery = Annotated[
     str | None,

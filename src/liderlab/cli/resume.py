@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from . import options as o
 from .commands import command
 from .options import TRACKERS, RunPath, given, option
 from .run import train
@@ -47,11 +48,21 @@ def resume(
         str | None,
         option("From now on, ddp or ddp-syncbn.", default=AS_BEFORE, values=("ddp", "ddp-syncbn")),
     ] = None,
+    import_: Annotated[
+        list[str] | None,
+        option(
+            "The imported Python files, if they have moved; repeatable.",
+            names=["--import"],
+            metavar="FILE",
+            default=AS_BEFORE,
+        ),
+    ] = None,
+    allow_changed_imports: o.AllowChangedImports = False,
 ) -> None:
     """Continue an interrupted run, as if it had never stopped.
 
-    Reads config.yaml and the last intact checkpoint in RUN, and the run's data; writes the same
-    files as lider run. A finished run is only shown.
+    Reads config.yaml and the last intact checkpoint in RUN, the run's data, and its imported files;
+    writes the same files as lider run. A finished run is only shown.
     """
     from ..config.merging import make_config
     from ..distributed.placement import torchrun_size
@@ -64,7 +75,8 @@ def resume(
         tracker=[] if tracker == ["none"] else tracker or None,
         devices=torchrun_size() if devices is None else devices,
         strategy=strategy,
+        imports=import_ or None,
     )
     if changes:
         config = make_config(config.model_dump(mode="json"), changes)
-    train(config, run, "resume")
+    train(config, run, "resume", allow_changed_imports)

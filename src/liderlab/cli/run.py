@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 def run(
     preset: o.Preset = None,
     scale: o.Scale = None,
+    import_: o.Import = None,
     benchmark: o.Benchmark = None,
     method: o.Method = None,
     lider: o.Lider = False,
@@ -63,6 +64,7 @@ def run(
     out: o.Out = None,
     force: o.Force = False,
     resume: o.Resume = False,
+    allow_changed_imports: o.AllowChangedImports = False,
     checkpoint_every: o.CheckpointEvery = None,
     on_nonfinite: o.OnNonfinite = None,
     tracker: o.Tracker = None,
@@ -71,8 +73,9 @@ def run(
     """Train a method on a benchmark, evaluate it, keep everything.
 
     Reads the benchmark's data (below LIDER_DATA; split-digits and synthetic need none), and the
-    files of --config and --pretrained. Writes config.yaml, metrics.jsonl, checkpoints/, result.json
-    and accuracy.png into --out, the run folder. Prints metrics; progress goes to standard error.
+    files of --config, --import and --pretrained. Writes config.yaml, metrics.jsonl, checkpoints/,
+    result.json and accuracy.png into --out, the run folder. Prints metrics; progress goes to
+    standard error.
 
     Values come from the defaults, the benchmark, --preset, --config, the options, and --set; later
     ones win. --scale then lowers them.
@@ -88,6 +91,7 @@ def run(
         {
             "preset": preset,
             "scale": scale,
+            "imports": import_ or None,
             "benchmark": benchmark,
             "method": method,
             "lider": lider or None,
@@ -126,7 +130,8 @@ def run(
     files = [read_yaml(config)] if config else []
     complete = make_config(*files, layer, assigned(set_))
     out = out or default_folder(complete)
-    train(complete, out, "replace" if force else "resume" if resume else None)
+    existing: Existing | None = "replace" if force else "resume" if resume else None
+    train(complete, out, existing, allow_changed_imports)
 
 
 def _class_order(text: str | None) -> Any:
@@ -140,7 +145,9 @@ def _class_order(text: str | None) -> Any:
         ) from None
 
 
-def train(config: RunConfig, out: Path, existing: Existing | None) -> bool:
+def train(
+    config: RunConfig, out: Path, existing: Existing | None, allow_changed_imports: bool = False
+) -> bool:
     """Run with a progress display, then print the metrics.
 
     existing: None asks the user about an unfinished run in the folder. Returns whether this process
@@ -155,7 +162,7 @@ def train(config: RunConfig, out: Path, existing: Existing | None) -> bool:
     leads = find_placement(config.devices).leads
     existing = existing or (_ask_about(out) if leads else "refuse")
     if not leads:
-        execute(config, out, existing=existing)
+        execute(config, out, existing=existing, allow_changed_imports=allow_changed_imports)
         return False
     progress = new_console(stderr=True)
     started: list[Run] = []
@@ -166,7 +173,14 @@ def train(config: RunConfig, out: Path, existing: Existing | None) -> bool:
             progress.print(line, soft_wrap=not progress.is_terminal)
 
     with ProgressDisplay(progress) as display:
-        result = execute(config, out, existing=existing, listener=display, on_start=on_start)
+        result = execute(
+            config,
+            out,
+            existing=existing,
+            allow_changed_imports=allow_changed_imports,
+            listener=display,
+            on_start=on_start,
+        )
     leave_figure(result, out)
     new_console().print(metric_table(result))
     for remark in remarks(result):

@@ -22,7 +22,7 @@ def may_differ(scope: Scope) -> frozenset[str]:
     """Dotted names of the fields that may differ within a scope (see `MayDiffer`).
 
     >>> sorted(may_differ("resume"))
-    ['checkpoint_every', 'devices', 'on_nonfinite', 'strategy', 'tracker']
+    ['checkpoint_every', 'devices', 'imports', 'on_nonfinite', 'strategy', 'tracker']
     """
     return frozenset(_marked(RunConfig, scope))
 

@@ -15,9 +15,11 @@ from pydantic import ValidationError
 from ..backbones import BACKBONES
 from ..errors import UserError, unknown
 from ..methods import METHODS
+from ..registry import Registry
 from ..regularizers import REGULARIZERS
 from ..streams import BENCHMARKS
 from ..streams.storage.location import absolute
+from .imports import are_loaded, check_imported, import_paths, load_imports
 from .messages import one_sentence
 from .migrations import SCHEMA, is_complete, migrate
 from .presets import preset
@@ -49,12 +51,18 @@ def make_config(*layers: Mapping[str, Any]) -> RunConfig:
         if given.get("preset") is not None:
             start = preset(str(given["preset"])).config
         given = merge(start, given)
+    if "imports" in given:
+        given["imports"] = import_paths(given["imports"])
+        load_imports(given["imports"])
     given["benchmark"] = benchmark = _own_folder(bare_name(given["benchmark"]))
     if isinstance(given.get("pretrained"), str):
         given["pretrained"] = with_absolute_path(given["pretrained"])
     name = benchmark.get("name") if isinstance(benchmark, Mapping) else benchmark
-    defaults = BENCHMARKS.entry(str(name)).facts["defaults"]
-    return stored_config(given if complete else {"schema": SCHEMA, **merge(defaults, given)})
+    defaults = BENCHMARKS.entry(str(name)).facts.get("defaults", {})
+    whole = given if complete else {"schema": SCHEMA, **merge(defaults, given)}
+    config = stored_config(whole)
+    check_imported(config.imports, [*_names(config), (BENCHMARKS, config.benchmark.name)])
+    return config
 
 
 def _complete_layer(tree: Mapping[str, Any]) -> Tree:
@@ -71,19 +79,25 @@ def _complete_layer(tree: Mapping[str, Any]) -> Tree:
 def stored_config(tree: Mapping[str, Any]) -> RunConfig:
     """The configuration in a run folder: complete, of any schema.
 
-    Its benchmark may be arrays that only another process knows (`add_benchmark`).
+    Its benchmark may be arrays that only another process knows (`add_benchmark`). Names are not
+    checked while its `imports` have not been loaded: a run can be looked at without them.
     """
     try:
         config = RunConfig.model_validate(_without_removed(migrate(tree)))
     except ValidationError as error:
         raise UserError(one_sentence(error, RunConfig)) from None
-    METHODS.entry(config.method.name)
-    BACKBONES.entry(config.backbone.name)
-    for name in config.regularizers:
-        REGULARIZERS.entry(name)
+    if are_loaded(config.imports):
+        for registry, name in _names(config):
+            registry.entry(name)
     if config.scale and config.scale.name not in SCALES:
         raise unknown("scale", config.scale.name, SCALES)
     return config
+
+
+def _names(config: RunConfig) -> list[tuple[Registry, str]]:
+    """The names that a configuration uses, but for its benchmark's."""
+    regularizers = [(REGULARIZERS, name) for name in config.regularizers]
+    return [(METHODS, config.method.name), (BACKBONES, config.backbone.name), *regularizers]
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:

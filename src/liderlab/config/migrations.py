@@ -25,6 +25,7 @@ NEW_IN_3: dict[str, Any] = {
     "training.optimizer_per_task": True,
     "training.clip": None,
     "training.schedule": {"name": "multistep", "by": "epoch", "warmup": 0.0},
+    "imports": [],
     "regularizers.lider.target_lr": 1.0,
 }
 """Fields that joined with schema 3, by dotted name, at the values of every older run. A run that
@@ -70,8 +71,7 @@ def _to_2(tree: Tree) -> Tree:
 def _to_3(tree: Tree) -> Tree:
     """Add the new fields to the sections, and to the regularisers, that the file has."""
     for name, value in NEW_IN_3.items():
-        section, _, rest = name.partition(".")
-        tree = {**tree, section: _with(tree.get(section), rest, value)} if section in tree else tree
+        tree = _with(tree, name, value)
     return tree
 
 

@@ -210,19 +210,23 @@ class ScaleSection(Section):
 class RunConfig(Section):
     """A run. Written to a file, the number `schema` comes before the fields.
 
-    preset, scale: the values started from this preset, and this scale lowered them. pretrained:
-    weights to start from, a file or a name. precision: of the network's passes in training; weights
-    stay float32. compile: the backend of torch.compile; null does not compile. devices: ranks that
-    share the run, one device each. strategy: with several devices, BatchNorm over each one's rows
-    (ddp) or over all rows (ddp-syncbn). threads: of each process; null takes torch's number.
-    deterministic: null means yes on the CPU, no elsewhere. evaluate: after every task, or after the
-    last one only. tracker: also log to tensorboard, wandb, mlflow. log_every: steps between lines
-    of metrics.jsonl. checkpoint_every: steps (200) or time (30s, 5m, 1h); the end of a task always
-    has a checkpoint. keep_tasks: keep the network after every task, in tasks/. on_nonfinite: stop
-    at a step whose loss or gradient is not finite, or skip it.
+    preset, scale: the values started from this preset, and this scale lowered them. imports: Python
+    files that register methods, regularisers, backbones or benchmarks. pretrained: weights to start
+    from, a file or a name. precision: of the network's passes in training; weights stay float32.
+    compile: the backend of torch.compile; null does not compile. devices: ranks that share the run,
+    one device each. strategy: with several devices, BatchNorm over each one's rows (ddp) or over
+    all rows (ddp-syncbn). threads: of each process; null takes torch's number. deterministic: null
+    means yes on the CPU, no elsewhere. evaluate: after every task, or after the last one only.
+    tracker: also log to tensorboard, wandb, mlflow. log_every: steps between lines of
+    metrics.jsonl. checkpoint_every: steps (200) or time (30s, 5m, 1h); the end of a task always has
+    a checkpoint. keep_tasks: keep the network after every task, in tasks/. on_nonfinite: stop at a
+    step whose loss or gradient is not finite, or skip it.
     """
 
     preset: Annotated[str | None, MayDiffer()] = None
+    # a path makes no experiment: the registered names do, and the files' content is checked where a
+    # run is resumed, and between its ranks (runs/provenance.py)
+    imports: Annotated[list[str], MayDiffer("study", "resume", "processes")] = []
     scale: Annotated[ScaleSection | None, BeforeValidator(bare_name)] = None
     benchmark: Annotated[BenchmarkSection, BeforeValidator(_named)]
     method: Choice

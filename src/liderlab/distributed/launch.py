@@ -125,8 +125,8 @@ def begin_together(team: Team, error: Exception | None, identity: str = "") -> N
         raise SilentExit(0 if errors.get(0) == str(AlreadyFinished()) else 2)
     for rank, text in errors.items():
         raise UserError(
-            f"rank {rank} cannot begin: {text} (if a script defines the method or benchmark, "
-            "start the script with torchrun, so that all ranks know it)"
+            f"rank {rank} cannot begin: {text} (if a script defines the method or benchmark, name "
+            "its file in `imports` or start it with torchrun, so that all ranks know it)"
         )
     raise UserError(
         "these processes do not have the same options, --out, data and weights: start all of them "

@@ -14,6 +14,7 @@ from ..backbones import BACKBONES
 from ..backbones.network import Network, in_fast_layout
 from ..backbones.third_party import as_backbone
 from ..config.compatibility import check
+from ..config.imports import import_checksums, load_imports
 from ..config.merging import make_config, merge
 from ..config.options import complete
 from ..config.scale import shrink
@@ -44,7 +45,7 @@ from .weights import load_pretrained
 
 @dataclass(frozen=True)
 class Run:
-    """A run that is ready to train. origin: the data and first weights that it is made from."""
+    """A run that is ready to train. origin: fingerprint of its data, checksums of its files."""
 
     config: RunConfig
     stream: SplitStream
@@ -54,6 +55,7 @@ class Run:
 
 def completed(config: RunConfig) -> RunConfig:
     """The configuration with every open option filled in, and its scale applied."""
+    load_imports(config.imports)
     check(config)
     tree: dict[str, Any] = config.model_dump()
     benchmark = find_benchmark(config)
@@ -70,7 +72,7 @@ def completed(config: RunConfig) -> RunConfig:
     policy = config.memory.policy or METHODS.class_of(config.method.name).policy
     POLICIES.entry(policy)
     filled = {
-        "benchmark": {"tasks": config.benchmark.tasks or benchmark.facts["tasks"]},
+        "benchmark": {"tasks": config.benchmark.tasks or benchmark.facts.get("tasks")},
         "memory": {"policy": policy},
         "training": {"replay_size": config.training.replay_size or config.training.batch_size},
         "threads": config.threads or max(1, torch.get_num_threads() // local_ranks(config.devices)),
@@ -139,7 +141,7 @@ def build(config: RunConfig, folder: Path | None = None, team: Team | None = Non
         )
     _check_tasks(stream)
     loop.planned_steps()  # refuses an impossible plan before anything is written
-    return Run(config, stream, loop, origin_of(stream, weights))
+    return Run(config, stream, loop, origin_of(stream, weights, import_checksums(config.imports)))
 
 
 def _check_tasks(stream: SplitStream) -> None:
@@ -174,6 +176,7 @@ def build_network(
     config: RunConfig, classes: int, image_shape: tuple[int, int, int]
 ) -> tuple[Method, Network]:
     """The method and its network, with initial weights that depend on the seed alone."""
+    load_imports(config.imports)
     with torch.random.fork_rng(), _user_errors():
         torch.manual_seed(derive(config.seed, "initial weights"))
         method: Method = METHODS.load(config.method.name)(**config.method.options)

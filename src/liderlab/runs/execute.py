@@ -32,7 +32,7 @@ from .build import Run, build, completed
 from .folder import DamagedResult, RunFolder
 from .interruption import stop_requests
 from .out_of_memory import asked_for
-from .provenance import check_origin
+from .provenance import changed_imports, check_origin
 from .recorder import Listener, Recorder
 from .trackers import Trackers, check_installed
 
@@ -45,6 +45,7 @@ def run(
     out: str | Path,
     *,
     existing: Existing = "refuse",
+    allow_changed_imports: bool = False,
     listener: Listener | None = None,
     on_start: Callable[[Run], None] | None = None,
 ) -> dict[str, Any]:
@@ -52,7 +53,8 @@ def run(
 
     existing: what to do with an earlier run in the folder. "resume" continues from its last
     checkpoint, and the result equals that of an uninterrupted run, to the bit; the result of a
-    finished run is returned. listener: called with every event. on_start: called before training.
+    finished run is returned. allow_changed_imports: resume although the imported files have
+    changed. listener: called with every event. on_start: called before training.
 
     With `config.devices` = n > 1 this process is one of n ranks, which torchrun, Slurm or rank 0
     has started. Rank 0 alone writes, calls the listener and reports errors.
@@ -63,7 +65,9 @@ def run(
         if not team.leads:
             return take_part(config, folder, team)
         try:
-            work, state, trackers = _begin(config, folder, existing, team, held)
+            work, state, trackers = _begin(
+                config, folder, existing, allow_changed_imports, team, held
+            )
         except Exception as error:
             if placement.external:  # the other ranks are waiting to begin
                 with suppress(type(error)):
@@ -87,7 +91,12 @@ def run(
 
 
 def _begin(
-    config: RunConfig, folder: RunFolder, existing: Existing, team: Team, held: ExitStack
+    config: RunConfig,
+    folder: RunFolder,
+    existing: Existing,
+    allow_changed_imports: bool,
+    team: Team,
+    held: ExitStack,
 ) -> tuple[Run, State | None, Trackers]:
     """Build the run, lock its folder while `held`, find its checkpoint, and start its trackers.
 
@@ -105,7 +114,7 @@ def _begin(
         config = config.model_copy(update={"threads": folder.config().threads})
     work = _build(config, folder.memory, team)
     held.enter_context(folder.lock())
-    state = _find_checkpoint(work, folder) if resumed else None
+    state = _find_checkpoint(work, folder, allow_changed_imports) if resumed else None
     trackers = held.enter_context(_start_trackers(work, folder, state["steps"] if state else 0))
     if resumed:
         folder.update_config(work.config)
@@ -120,16 +129,19 @@ def _build(config: RunConfig, memory: Path | None, team: Team) -> Run:
     return build(config, memory, team)
 
 
-def _find_checkpoint(work: Run, folder: RunFolder) -> State | None:
-    """The checkpoint to resume from, None before the first; refuses another run's folder."""
+def _find_checkpoint(work: Run, folder: RunFolder, allow_changed_imports: bool) -> State | None:
+    """The checkpoint to resume from, if there is one yet; refuses another run's folder."""
     folder.check_same(work.config)
     if folder.finished:
         try:
-            check_origin(folder.result(), work.origin, folder.path)
+            check_origin(folder.result(), work.origin, folder.path, allow_changed_imports)
             raise AlreadyFinished
         except DamagedResult:
             folder.delete_result()
-    return folder.resume_state()
+    state = folder.resume_state()
+    if state is not None:
+        check_origin(state.get("origin", {}), work.origin, folder.path, allow_changed_imports)
+    return state
 
 
 def _start_trackers(work: Run, folder: RunFolder, step: int) -> Trackers:
@@ -173,8 +185,9 @@ def _restore(work: Run, folder: RunFolder, state: State | None) -> None:
     """Load the checkpoint into the run, if there is one."""
     if state is None:
         return
-    check_origin(state.get("origin", {}), work.origin, folder.path)
-    loop = work.loop
+    before, loop = state.get("origin", {}), work.loop
+    if earlier := before.get("imports_before", []) + changed_imports(before, work.origin):
+        work.origin["imports_before"] = earlier
     loop.evaluating = state.get("seconds_evaluating", loop.evaluating)
     with folder.consistent():
         # rank 0 alone uses the files of a memory on disk; other ranks load its images

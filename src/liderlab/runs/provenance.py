@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,29 @@ from ..streams.splitting import SplitStream
 Origin = dict[str, Any]
 
 
-def origin_of(stream: SplitStream, pretrained: Mapping[str, str] | None) -> Origin:
+def origin_of(
+    stream: SplitStream,
+    pretrained: Mapping[str, str] | None,
+    imports: Sequence[Mapping[str, str]] = (),
+) -> Origin:
     """data: fingerprint, and number of training and test images of every task. pretrained: name
-    and checksum of the first weights."""
+    and checksum of the first weights. imports: names and checksums of the imported files."""
     data = {
         "fingerprint": fingerprint(stream),
         "train": [len(task.train) for task in stream.tasks],
         "test": [len(task.test) for task in stream.tasks],
     }
-    return {"data": data, "pretrained": None if pretrained is None else dict(pretrained)}
+    return {
+        "data": data,
+        "pretrained": None if pretrained is None else dict(pretrained),
+        "imports": [dict(file) for file in imports],
+    }
 
 
-def check_origin(before: Mapping[str, Any], now: Origin, folder: Path) -> None:
-    """Refuse to resume with other data or first weights than the run was begun with.
+def check_origin(
+    before: Mapping[str, Any], now: Origin, folder: Path, allow_changed_imports: bool = False
+) -> None:
+    """Refuse to resume with other data, first weights or imports than the run was begun with.
 
     before: the origin in the run's folder; older versions wrote none.
     """
@@ -42,6 +52,18 @@ def check_origin(before: Mapping[str, Any], now: Origin, folder: Path) -> None:
                 f"{folder} was begun with other {name} ({mark} {old[mark][:16]}, now "
                 f"{new[mark][:16]}): bring those back, or start again in another folder"
             )
+    if not allow_changed_imports and (changed := changed_imports(before, now)):
+        files = " and ".join(f"{file['name']} (sha256 {file['sha256'][:16]})" for file in changed)
+        raise UserError(
+            f"{folder} was begun with other imports, {files}: bring those back, start again in "
+            "another folder, or go on with --allow-changed-imports"
+        )
+
+
+def changed_imports(before: Mapping[str, Any], now: Origin) -> list[dict[str, str]]:
+    """The imports of the run so far whose content is in no import of now; files may move."""
+    there = {file["sha256"] for file in now["imports"]}
+    return [dict(file) for file in before.get("imports", []) if file["sha256"] not in there]
 
 
 def versions() -> dict[str, Any]:

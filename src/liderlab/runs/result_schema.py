@@ -69,6 +69,7 @@ class _Result(_Part):
     scale: _Named | None = None
     data: _Data | None = None
     pretrained: dict[str, str] | None = None
+    imports: list[dict[str, str]] = []
     steps: int | None = None
     skipped_steps: int = 0
 

@@ -106,7 +106,7 @@ def _accuracy_table(matrix: Sequence[Sequence[float | None]], columns: range) ->
 
 
 def provenance(result: Result) -> list[str]:
-    """Lines about the data and the pre-trained weights; older versions did not record them.
+    """Lines about data, pre-trained weights and imported files; older versions did not record them.
 
     >>> provenance({"data": {"train": [9, 8], "test": [4, 4], "fingerprint": "0f"}})
     ['data: 17 training and 8 test images, 2 tasks of 8…9 and 4', 'fingerprint of the data: 0f']
@@ -119,6 +119,10 @@ def provenance(result: Result) -> list[str]:
         lines.append(f"fingerprint of the data: {data['fingerprint']}")
     if weights := result.get("pretrained"):
         lines.append(f"pre-trained weights: {weights['name']}, SHA-256 {weights['sha256']}")
+    for file in result.get("imports", []):
+        lines.append(f"imported file: {file['name']}, SHA-256 {file['sha256']}")
+    for file in result.get("imports_before", []):
+        lines.append(f"imported file of earlier steps: {file['name']}, SHA-256 {file['sha256']}")
     return lines
 
 
