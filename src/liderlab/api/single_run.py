@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from ..runs.recorder import Listener
     from ..training.loop import Event
 
-KEYWORDS = ("config", "out", "existing", "progress", "set", "listener", "on_start")
+KEYWORDS = (
+    *("config", "out", "existing", "allow_changed_imports"),
+    *("progress", "set", "listener", "on_start"),
+)
 COMMAND_LINE_ONLY = {
     "force": 'existing="replace"',
     "resume": 'existing="resume"',
@@ -35,6 +38,7 @@ def run(
     out: str | Path | None = None,
     *,
     existing: Existing = "refuse",
+    allow_changed_imports: bool = False,
     progress: bool = True,
     set: Mapping[str, Any] | None = None,
     listener: Listener | None = None,
@@ -52,6 +56,7 @@ def run(
         existing: What to do with an earlier run in the folder. "resume" goes on from its last
             checkpoint, and the result is the same, to the bit, as if it had never stopped; of a
             finished run it returns the result. "replace" starts again.
+        allow_changed_imports: Resume although the imported files have changed.
         progress: Show a progress bar (lines, where there is neither terminal nor notebook).
         set: Any other fields, by their dotted names: `{"training.momentum": 0.9}`.
         listener: Called with the run and every event.
@@ -66,7 +71,10 @@ def run(
     complete = complete_config(config, options, set or {})
     folder = Path(out) if out is not None else default_folder(complete)
     if not find_placement(complete.devices).leads:
-        return RunResult(execute(complete, folder, existing=existing), folder)
+        result = execute(
+            complete, folder, existing=existing, allow_changed_imports=allow_changed_imports
+        )
+        return RunResult(result, folder)
     with _display() if progress else nullcontext() as display:
 
         def heard(work: Run, event: Event) -> None:
@@ -74,7 +82,14 @@ def run(
                 if listening:
                     listening(work, event)
 
-        result = execute(complete, folder, existing=existing, listener=heard, on_start=on_start)
+        result = execute(
+            complete,
+            folder,
+            existing=existing,
+            allow_changed_imports=allow_changed_imports,
+            listener=heard,
+            on_start=on_start,
+        )
     leave_figure(result, folder)
     return RunResult(result, folder)
 

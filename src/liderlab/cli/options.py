@@ -76,7 +76,7 @@ Scale = Annotated[
     str | None,
     option("Make it smaller: smoke or cpu; paper changes nothing.", WHAT, values=complete.scales),
 ]
-Import = Annotated[
+Imports = Annotated[
     list[str] | None,
     option(
         "A Python file that registers methods, benchmarks, … of your own; repeatable.",

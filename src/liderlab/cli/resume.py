@@ -48,7 +48,7 @@ def resume(
         str | None,
         option("From now on, ddp or ddp-syncbn.", default=AS_BEFORE, values=("ddp", "ddp-syncbn")),
     ] = None,
-    import_: Annotated[
+    imports: Annotated[
         list[str] | None,
         option(
             "The imported Python files, if they have moved; repeatable.",
@@ -75,7 +75,7 @@ def resume(
         tracker=[] if tracker == ["none"] else tracker or None,
         devices=torchrun_size() if devices is None else devices,
         strategy=strategy,
-        imports=import_ or None,
+        imports=imports or None,
     )
     if changes:
         config = make_config(config.model_dump(mode="json"), changes)

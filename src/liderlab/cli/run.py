@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def run(
     preset: o.Preset = None,
     scale: o.Scale = None,
-    import_: o.Import = None,
+    imports: o.Imports = None,
     benchmark: o.Benchmark = None,
     method: o.Method = None,
     lider: o.Lider = False,
@@ -91,7 +91,7 @@ def run(
         {
             "preset": preset,
             "scale": scale,
-            "imports": import_ or None,
+            "imports": imports or None,
             "benchmark": benchmark,
             "method": method,
             "lider": lider or None,

@@ -19,6 +19,7 @@ class RunOptions(TypedDict, total=False):
 
     preset: str | None
     scale: str | None
+    imports: Sequence[str] | None
     benchmark: Choice | None
     method: Choice | None
     lider: bool | Mapping[str, Any] | None
