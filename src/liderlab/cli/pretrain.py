@@ -30,6 +30,7 @@ def pretrain(
         int | None, option("Side of the images.", o.WHAT, default="32, or the benchmark's")
     ] = None,
     scale: o.Scale = None,
+    imports: o.Imports = None,
     backbone: Annotated[
         str, option("The network (lider list backbones).", o.NETWORK, values=completion.backbones)
     ] = "resnet18",
@@ -82,7 +83,7 @@ def pretrain(
         "benchmark": given(name=benchmark, size=size),
         "backbone": given(name=backbone, width=width),
         "training": given(epochs=epochs, batch_size=batch_size, lr=lr),
-        **given(scale=scale, seed=seed, device=device, threads=threads),
+        **given(scale=scale, imports=imports or None, seed=seed, device=device, threads=threads),
     }
     config = pretraining(layer, assigned(set_))
     out = out or default_name(config)

@@ -23,6 +23,7 @@ VALIDATION = 0.1
 def search(
     preset: o.Preset = None,
     scale: o.Scale = None,
+    imports: o.Imports = None,
     config: o.Config = None,
     set_: o.Set = None,
     space: Annotated[
@@ -71,7 +72,8 @@ def search(
     check_engine(engine, workers, address, slurm)
     check_folder(out)
     files = [read_yaml(config)] if config else []
-    base = make_config(*files, given(preset=preset, scale=scale), assigned(set_))
+    layer = given(preset=preset, scale=scale, imports=imports or None)
+    base = make_config(*files, layer, assigned(set_))
     chosen = paper_space(base) if space == "paper" else read_space(read_yaml(Path(space)))
     workers = workers or (default_workers(base.device) if engine == "local" else 1)
     work = Search(

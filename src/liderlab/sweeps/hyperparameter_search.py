@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config.identity import identity
+from ..config.imports import import_checksums
 from ..config.merging import make_config
 from ..config.schema import RunConfig
 from ..errors import RunFailed, Stopped, UserError
@@ -120,8 +121,9 @@ class Search:
     def _join_study(self, home: str) -> OptunaStudy:
         url = self.storage or f"sqlite:///{(self.out / 'search.db').absolute()}"
         study = OptunaStudy(url, self.name, self.space, home)
-        base = identity(self.base, "processes")
-        if mismatch := study.mismatch(json.dumps([base, self.validation], sort_keys=True)):
+        shared = [identity(self.base, "processes"), self.validation]
+        shared += [file["sha256"] for file in import_checksums(self.base.imports)]
+        if mismatch := study.mismatch(json.dumps(shared, sort_keys=True)):
             another = "another --out" + (" and another --study" if self.storage else "")
             raise UserError(f"the study {self.name!r} in this storage {mismatch}: choose {another}")
         seed = derive(self.seed, self.out.name, study.size()) % 2**32
