@@ -1,4 +1,8 @@
-"""Your own method in one class: replay of well-classified batches, with LiDER or without."""
+"""Your own method in one class: replay of well-classified batches, with LiDER or without.
+
+python custom_method.py
+lider run --import custom_method.py --method confident-replay --lider
+"""
 
 from torch.nn.functional import cross_entropy
 

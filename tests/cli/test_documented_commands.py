@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,14 @@ def test_own_data(lider: Lider, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_pages_code_is_the_example(page: str, examples: list[str]) -> None:
     found = list(blocks((ROOT / f"docs/{page}.md").read_text(), "python"))
     assert found == [(ROOT / f"examples/{name}.py").read_text() for name in examples]
+
+
+@pytest.mark.usefixtures("fresh_registries")
+def test_own_classes(lider: Lider) -> None:
+    shutil.copy(ROOT / "examples/custom_method.py", "custom_method.py")
+    everything(lider, ROOT / "docs/extending.md")
+    assert Path("runs/mine/result.json").is_file()
+    assert Path("runs/mine-2/result.json").is_file()
 
 
 def test_looking_at_runs(lider: Lider) -> None:

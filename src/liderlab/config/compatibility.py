@@ -63,7 +63,8 @@ def why_not(method: str, regularizer: str, options: Mapping[str, Any]) -> str | 
     """
     host, guest = METHODS.class_of(method), REGULARIZERS.class_of(regularizer)
     if guest.needs_memory and not host.rehearsal and options.get("on") != "stream":
-        rehearsing = [name for name in METHODS if METHODS.class_of(name).rehearsal]
+        known = [name for name, entry in METHODS.items() if not entry.installed]
+        rehearsing = [name for name in known if METHODS.class_of(name).rehearsal]
         return (
             f"{regularizer} needs replayed samples and {method} has no memory: choose a "
             f"method that rehearses ({', '.join(rehearsing)}), or --{regularizer}-on stream"

@@ -93,7 +93,7 @@ def find_benchmark(config: RunConfig) -> Entry:
             f"this run trains on the arrays {name!r}, which this process does not have: in Python, "
             f"add_benchmark({name!r}, …) as before, then run(config, folder, existing='resume')"
         )
-    return BENCHMARKS[name]
+    return BENCHMARKS.entry(name)
 
 
 def build(config: RunConfig, folder: Path | None = None, team: Team | None = None) -> Run:

@@ -92,6 +92,7 @@ BENCHMARKS = Registry(
             {"epochs": 5, "batch_size": 32, "lr": 0.03},
         ),
     },
+    group="liderlab.benchmarks",
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from ..formatting import duration, plain
@@ -22,18 +23,22 @@ def _table(**settings: Any) -> Table:
 
 
 def registry_table(kind: str, registry: Registry) -> Table:
-    """One row per name, with the facts that belong to its kind."""
+    """One row per name, with the facts of its kind, and the origin of names from outside."""
     table = _table(title=kind, title_justify="left")
     table.add_column("name", style="bold", no_wrap=True)
     facts = FACTS.get(kind, ())
     for fact in facts:
         table.add_column("memory" if fact == "policy" else fact)
     table.add_column("")
+    outside = any(entry.origin for entry in registry.values())
+    if outside:
+        table.add_column("from", overflow="fold")
     for name, entry in registry.items():
-        known = registry.facts(name)
+        known = {} if entry.installed else registry.facts(name)  # lists import no other package
         cells = [plain(known.get(fact)) for fact in facts]
         paper = f" ({known['paper']})" if known.get("paper") else ""
-        table.add_row(name, *cells, entry.summary + paper)
+        origin = [escape(entry.origin or "")] if outside else []
+        table.add_row(name, *cells, escape(entry.summary + paper), *origin)
     return table
 
 
