@@ -8,7 +8,7 @@ from typing import Annotated
 from ..errors import UserError
 from . import completion
 from .commands import command
-from .options import Json, RunPath, argument, option
+from .option_types import Json, RunPath, argument, option
 from .output import new_console, print_json
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from ..errors import unknown
-from . import options as o
+from . import option_types as o
 from .commands import command
-from .options import Json, argument, flag, option
+from .option_types import Json, argument, flag, option
 from .output import new_console, print_json
 
 NAMES = (

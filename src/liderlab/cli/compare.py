@@ -7,7 +7,7 @@ from typing import Annotated
 
 from . import completion
 from .commands import command
-from .options import Json, argument
+from .option_types import Json, argument
 from .output import new_console, print_json, report_damaged
 
 Side = Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from . import completion
 from .commands import command, command_group
-from .options import Json, argument, flag, option
+from .option_types import Json, argument, flag, option
 from .output import new_console, print_json
 
 group = command_group(

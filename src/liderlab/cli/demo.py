@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from .commands import command, explain_stop
-from .options import option
+from .option_types import option
 from .output import new_console
 from .report import write_page
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .commands import command
-from .options import Json, option
+from .option_types import Json, option
 from .output import new_console, print_json
 
 MARKS = {"fine": ("ok", "green"), "problem": ("!!", "bold red"), "optional": ("--", "dim")}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from .commands import command
-from .options import RunPath, option
+from .option_types import RunPath, option
 
 
 @command("lider export runs/x", "lider export runs/x --format onnx --out net.onnx")

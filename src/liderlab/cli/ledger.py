@@ -12,7 +12,7 @@ import typer
 
 from ..errors import RunFailed, UserError
 from .commands import command, command_group, explain_stop
-from .options import Json, argument, flag, option
+from .option_types import Json, argument, flag, option
 from .output import new_console, print_json
 from .study import runner
 

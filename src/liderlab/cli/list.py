@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ..errors import UserError, unknown
 from .commands import command
-from .options import Imports, Json, argument
+from .option_types import Imports, Json, argument
 from .output import new_console, print_json
 
 if TYPE_CHECKING:

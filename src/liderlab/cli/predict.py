@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from .commands import command
-from .options import Json, RunPath, argument
+from .option_types import Json, RunPath, argument
 from .output import print_json
 
 

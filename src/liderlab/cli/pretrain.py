@@ -10,9 +10,9 @@ from typing import Annotated
 
 from ..errors import RunFailed, Stopped
 from . import completion
-from . import options as o
+from . import option_types as o
 from .commands import command, typed_command
-from .options import assigned, flag, given, option
+from .option_types import assigned, flag, given, option
 from .run import train
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from . import completion
 from .commands import command
-from .options import argument, option
+from .option_types import argument, option
 from .output import new_console, report_damaged
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from . import options as o
+from . import option_types as o
 from .commands import command
-from .options import TRACKERS, RunPath, given, option
+from .option_types import TRACKERS, RunPath, given, option
 from .run import train
 
 AS_BEFORE = "as before"

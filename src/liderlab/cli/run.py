@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from ..errors import UserError
-from . import options as o
+from . import option_types as o
 from .commands import command
-from .options import assigned
+from .option_types import assigned
 from .output import new_console
 
 if TYPE_CHECKING:

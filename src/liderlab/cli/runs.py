@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from .commands import command
-from .options import Json, argument, option
+from .option_types import Json, argument, option
 from .output import new_console, print_json, report_damaged
 
 

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-from . import options as o
+from . import option_types as o
 from .commands import command, typed_command
-from .options import Json, assigned, check_folder, given, option
+from .option_types import Json, assigned, check_folder, given, option
 from .output import print_json
 
 VALIDATION = 0.1

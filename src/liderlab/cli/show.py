@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .commands import command
-from .options import Json, RunPath
+from .option_types import Json, RunPath
 from .output import new_console, print_json
 
 

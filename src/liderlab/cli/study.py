@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from ..errors import RunFailed, UserError
 from . import completion
-from . import options as o
+from . import option_types as o
 from .commands import command, explain_stop, typed_command
-from .options import Json, argument, given, option
+from .option_types import Json, argument, given, option
 from .output import new_console, print_json
 from .report import write_page
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from . import options as o
+from . import option_types as o
 from .commands import command, typed_command
-from .options import Json, argument, check_folder, flag, option
+from .option_types import Json, argument, check_folder, flag, option
 from .output import new_console, print_json, report_damaged
 
 

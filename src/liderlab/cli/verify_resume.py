@@ -9,7 +9,7 @@ import typer
 
 from ..errors import UserError
 from .commands import command
-from .options import option
+from .option_types import option
 
 
 @command(

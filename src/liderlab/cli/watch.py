@@ -10,7 +10,7 @@ from typing import Annotated
 from ..errors import check_numbers
 from . import completion
 from .commands import command
-from .options import Json, argument, flag, option
+from .option_types import Json, argument, flag, option
 from .output import new_console, print_json, report_damaged
 
 
