@@ -26,6 +26,9 @@ from ..methods import METHODS
 from ..regularizers import REGULARIZERS
 from .schema import RunConfig
 
+DEFAULTS = ("sgd", "multistep")
+"""Names of the optimizer and the schedule that a configuration has if it chooses none."""
+
 
 def check(config: RunConfig) -> None:
     """Refuse a configuration that cannot work, in one sentence."""
@@ -40,6 +43,12 @@ def check(config: RunConfig) -> None:
         raise UserError(f"{method} has no memory: leave out memory.poison")
     if config.memory.storage == "disk" and config.memory.device is not None:
         raise UserError("a memory on disk has no device: leave out --memory-device")
+    training = config.training
+    if made.fits_memory and (training.optimizer.name, training.schedule.name) != DEFAULTS:
+        raise UserError(
+            f"{method} fits its memory by SGD with a schedule of its own: leave out "
+            "training.optimizer and training.schedule"
+        )
     policy = config.memory.policy
     if made.rehearsal and policy is not None and _streams(policy) != _streams(made.policy):
         raise UserError(
