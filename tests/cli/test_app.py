@@ -35,8 +35,11 @@ def test_help_and_lists_import_no_torch(arguments: list[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_closed_pipe_is_no_error() -> None:
-    command = f"{sys.executable} -m liderlab list --json | head -c 1"
+@pytest.mark.parametrize(
+    "reader", ["list --json | head -c 1", "list presets | true", "--version | true"]
+)
+def test_a_closed_pipe_is_no_error(reader: str) -> None:
+    command = f"{sys.executable} -m liderlab {reader}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert done.stderr == ""
 

@@ -9,6 +9,7 @@ Commands import modules when they run, so that `lider --help` is quick.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from importlib import import_module
 
@@ -35,6 +36,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # characters that the encoding lacks
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
         if code == INTERRUPTED:  # a second Ctrl-C, or one outside a run
             complain("interrupted")
     except typer.Abort:  # Ctrl-C or Ctrl-D at a question
@@ -53,6 +55,9 @@ def main() -> None:
         # no message: the user named a group without a command, and has seen its help
         message = error.format_message().replace("Value error, ", "")
         code = complain(message) if message else 0
+    except BrokenPipeError:  # the reader, such as head, has closed the pipe: it wants no more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
     except OSError as error:
         complain(f"{error.filename or 'cannot go on'}: {error.strerror or error}")
         code = 1
