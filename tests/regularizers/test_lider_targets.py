@@ -1,6 +1,7 @@
 """Targets: where they start, and how they move."""
 
 import copy
+import warnings
 
 import pytest
 import torch
@@ -135,6 +136,65 @@ def test_parameters_are_the_targets_only_and_state_makes_the_round_trip():
         twin._network(images())
     assert torch.equal(twin.targets, lider.targets)  # not set anew by the first pass
     assert twin.calibrated
+
+
+def train(lider, model, optimizer, steps=4, accumulate=1):
+    for step in range(steps):
+        with lider.watch():
+            logits = model(images())
+        loss = cross_entropy(logits, labels()) + lider.penalty()
+        if step % accumulate == 0:
+            optimizer.zero_grad()
+        loss.backward()
+        if step % accumulate == accumulate - 1:
+            optimizer.step()
+
+
+def test_targets_forgotten_in_the_optimizer_are_warned_about_once():
+    model = network()
+    lider = LiDER(model, STAGES)
+    lider.calibrate([images(8, seed=1)])
+    start = lider.targets.detach().clone()
+    with pytest.warns(UserWarning, match=r"param_groups\(\)") as caught:
+        train(lider, model, torch.optim.SGD(model.parameters(), lr=0.1), steps=8)
+    assert len(caught) == 1
+    assert torch.equal(lider.targets, start)
+
+
+OPTIMIZERS = {
+    "sgd": lambda groups: torch.optim.SGD(groups, lr=0.1),
+    "one by one": lambda groups: torch.optim.SGD(groups, lr=0.1, foreach=False),
+    "fused": lambda groups: torch.optim.SGD(groups, lr=0.1, fused=True),
+    "adamw": lambda groups: torch.optim.AdamW(groups, lr=0.1),
+    "fused adamw": lambda groups: torch.optim.AdamW(groups, lr=0.1, fused=True),
+}
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_trained_targets_are_not_warned_about(make, accumulate):
+    model = network()
+    lider = LiDER(model, STAGES)
+    lider.calibrate([images(8, seed=1)])
+    groups = [{"params": model.parameters()}, *lider.param_groups()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        train(lider, model, make(groups), steps=7, accumulate=accumulate)
+
+
+def test_fixed_targets_and_a_network_at_rest_are_not_warned_about():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for options in ({"learn_targets": False}, {"alpha": 0.0}):
+            model = network()
+            lider = LiDER(model, STAGES, **options)
+            train(lider, model, torch.optim.SGD(model.parameters(), lr=0.1))
+        model = network()
+        lider = LiDER(model, STAGES)
+        for _ in range(4):  # to look at the gradient, without any step
+            with lider.watch():
+                model(images())
+            lider.penalty().backward()
 
 
 def test_targets_learn_at_their_own_rate_in_the_lab(build):

@@ -21,6 +21,7 @@ from .base import Regularizer
 from .feature_recorder import INPUT, FeatureRecorder, Features
 from .jacobian_pass import stage_maps
 from .stages import default_stages, evaluating, unwrap
+from .target_steps import TargetSteps
 
 if TYPE_CHECKING:
     from ..distributed.team import Team
@@ -150,6 +151,7 @@ class LiDER(Regularizer):
         self._holder: tuple[nn.Module, ...] = ()
         self._recorder = FeatureRecorder()
         self._idle, self._warned = True, False  # idle: no watch() since the last penalty
+        self._target_steps = TargetSteps()
         self._watched: list[Tensor] = []  # λ per pass: (n, K), or (1, K) for the batch form
         self._team: Team | None = None  # set if several ranks share the run
         self._last_terms: Terms = {}
@@ -372,7 +374,8 @@ class LiDER(Regularizer):
     def penalty(self) -> Tensor:
         """α · L_cLip + β · L_0Lip of the passes watched since the last call.
 
-        Exactly 0 if there were none; without any `watch()` it also warns, once.
+        Exactly 0 if there were none; without any `watch()` it also warns, once. It also warns once
+        if the network is trained and the targets are not: `param_groups()` was forgotten.
         """
         if self._idle and self.active and not self._warned:
             self._warned = True
@@ -382,6 +385,8 @@ class LiDER(Regularizer):
                 stacklevel=2,
             )
         self._idle = True
+        if self.targets is not None and self.learn_targets:
+            self._target_steps.check(self._network, self.targets)
         terms = self.terms() if self._watched else {}
         self._last_terms = {name: term.detach() for name, term in terms.items()}
         self._watched = []
