@@ -156,7 +156,9 @@ def test_own_data(lider: Lider, capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_a_pages_code_is_the_example(page: str, examples: list[str]) -> None:
     found = list(blocks((ROOT / f"docs/{page}.md").read_text(), "python"))
-    assert found[-len(examples) :] == [(ROOT / f"examples/{name}.py").read_text() for name in examples]
+    assert found[-len(examples) :] == [
+        (ROOT / f"examples/{name}.py").read_text() for name in examples
+    ]
 
 
 @pytest.mark.usefixtures("fresh_registries")

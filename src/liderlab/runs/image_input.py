@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ..errors import UserError
+from ..streams.datasets.image_decoding import decode
 
 Shape = tuple[int, int, int]
 
@@ -62,13 +62,7 @@ def _from_array(images: Any, image_shape: Shape) -> Tensor:
 
 def read_image(image: Any, image_shape: Shape) -> Tensor:
     """A file or Pillow image in the network's colours and size: (C, H, W)."""
-    from PIL import Image
-
-    channels, height, width = image_shape
     try:
-        with nullcontext(image) if isinstance(image, Image.Image) else Image.open(image) as found:
-            picture = found.convert("L" if channels == 1 else "RGB").resize((width, height))
-    except Exception:  # Pillow raises many kinds for a broken file
-        what = image if isinstance(image, (str, Path)) else f"an object of {type(image).__name__}"
-        raise UserError(f"cannot read {what} as an image") from None
-    return torch.from_numpy(np.array(picture)).reshape(height, width, channels).permute(2, 0, 1)
+        return torch.from_numpy(decode(image, image_shape))
+    except FileNotFoundError:
+        raise UserError(f"there is no image {image}") from None

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...errors import UserError
 from .catalogue import IMAGE_SUFFIXES
+from .image_decoding import decode
 
 Pixels = NDArray[np.uint8]
 LabelledFiles = list[tuple[Path, int]]
@@ -67,19 +68,11 @@ def _decoded(files: LabelledFiles, size: int) -> Iterator[Pixels]:
 
 
 def decode_image(path: Path, size: int) -> Pixels:
-    """One file as (3, size, size). Other shapes are stretched, as in `lider predict`."""
-    from PIL import Image
-
+    """One file as (3, size, size)."""
     try:
-        with Image.open(path) as picture:
-            colour = picture.convert("RGB")
-        if colour.size != (size, size):
-            colour = colour.resize((size, size))
+        return decode(path, (3, size, size))
     except FileNotFoundError:
         raise UserError(f"{path} is missing: the data set is not complete") from None
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise UserError(f"cannot read {path} as an image: {error}") from None
-    return np.asarray(colour, dtype=np.uint8).transpose(2, 0, 1)
 
 
 def blocks_of(pixels: Pixels) -> Iterator[Pixels]:

@@ -30,7 +30,7 @@ from ..splitting import Images
 from .location import cache_folder
 from .work_progress import ProgressLines, Report
 
-VERSION = 1
+VERSION = 2  # 2: images of 16 bits are rescaled
 DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError)
 
 
