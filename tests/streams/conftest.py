@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import pickle
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -164,3 +165,13 @@ def own_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "lider-data"
     monkeypatch.setenv("LIDER_DATA", str(folder))
     return folder
+
+
+@pytest.fixture
+def within_a_minute() -> Iterator[None]:
+    """Fail a test that would go on for ever."""
+    previous = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it takes too long"))
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, previous)

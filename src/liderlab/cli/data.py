@@ -80,8 +80,9 @@ def prepare(
     with data_progress(new_console(stderr=True)) as report:
         path = prepare_data_set(data.name, home, from_, checked=not unchecked, report=report)
     stream = decode_data_set(data, home)
-    images = sum(len(task.train) + len(task.test) for task in stream.tasks)
+    train, test = stream.tasks[0].train, stream.tasks[0].test  # one task holds all
     state = "was there already (remove it to prepare it again)" if already else "is ready"
-    print(f"{data.title} {state}: {path}, {images:,} images of {len(stream.names)} classes")
+    print(f"{data.title} {state}: {path}, ", end="")
+    print(f"{len(train):,} training and {len(test):,} test images of {len(stream.names)} classes")
     variable = "" if root is None else f"LIDER_DATA={home} "
     print(f"use it with: {variable}lider run --benchmark {data.benchmark}")

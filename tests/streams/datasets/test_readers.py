@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import pickle
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -155,6 +157,12 @@ def test_other_pickle_programs_are_refused(tmp_path: Path, program: bytes) -> No
         unpickle(tmp_path / "meta")
 
 
+def bomb(path: Path, shape: tuple[int, ...]) -> None:
+    """A small file that unpacks to 256 MB, whatever shape it announces."""
+    head = bytes([0, 0, 8, 3]) + np.array(shape, dtype=">u4").tobytes()
+    path.write_bytes(gzip.compress(head) + gzip.compress(bytes(1 << 20)) * 256)
+
+
 def truncate(path: Path, keep: float = 0.6) -> None:
     path.write_bytes(path.read_bytes()[: int(path.stat().st_size * keep)])
 
@@ -232,6 +240,18 @@ BREAKAGES: dict[str, tuple[str, Callable[..., object], Callable[[Path], object],
             (f / "t10k-images-idx3-ubyte.gz").read_bytes()
         ),
         "not an IDX file of 1 dimension",
+    ),
+    "idx: more than it announces": (
+        "mnist",
+        read_mnist,
+        lambda f: bomb(f / "train-images-idx3-ubyte.gz", (6, 28, 28)),
+        "damaged: more values instead of",
+    ),
+    "idx: announces too much": (
+        "mnist",
+        read_mnist,
+        lambda f: bomb(f / "train-images-idx3-ubyte.gz", (2**31, 28, 28)),
+        "at most 1,073,741,824 are read",
     ),
     "idx: missing": (
         "mnist",
@@ -326,8 +346,12 @@ def test_broken_files(publish: SimpleNamespace, tmp_path: Path, case: str) -> No
     folder = getattr(publish, form)(tmp_path)
     read(folder)
     harm(folder)
+    tracemalloc.start()
     with pytest.raises(UserError, match=message):
         read(folder)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6, "a broken file takes no memory"
 
 
 @pytest.mark.parametrize("content", [b"", b"no image", b"cut off"])

@@ -243,3 +243,13 @@ def test_a_link_to_the_source_uses_the_sources_cache(tmp_path: Path) -> None:
     (tmp_path / "source" / "a").write_text("a")
     (tmp_path / "link").symlink_to(tmp_path / "source")
     assert state_of_files(tmp_path / "link") == state_of_files(tmp_path / "source")
+
+
+def test_links_in_a_circle_are_walked_once(tmp_path: Path, within_a_minute: None) -> None:
+    for name in "abc":
+        (tmp_path / "source" / name).mkdir(parents=True)
+    for name in "abc":
+        (tmp_path / "source" / name / "up").symlink_to(tmp_path / "source")
+    before = state_of_files(tmp_path / "source")
+    (tmp_path / "source" / "d").symlink_to(tmp_path / "source" / "a")
+    assert state_of_files(tmp_path / "source") != before, "a new link is a change"

@@ -88,7 +88,7 @@ def test_prepare_list_and_run(lider: Lider, archive: Path, own_data_folder: Path
 
     code, out, err = lider("data", "prepare", "cifar100", "--from", str(archive), "--unchecked")
     assert code == 0, err
-    assert "12 images of 4 classes" in out
+    assert "8 training and 4 test images of 4 classes" in out
     assert "lider run --benchmark split-cifar100" in out
     code, out, _ = lider("data", "list", "--json")
     listing = json.loads(out)
@@ -307,6 +307,48 @@ def test_a_lock_is_taken_by_one_at_a_time_although_it_is_removed(tmp_path: Path)
         thread.join()
     assert most == [1]
     assert not (tmp_path / "new").exists() or not list((tmp_path / "new").iterdir())
+
+
+def test_val_is_the_test_part_of_mini_imagenet(
+    publish: SimpleNamespace, lider: Lider, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = publish.miniimagenet(tmp_path / "source")
+    (source / "test").rename(source / "val")
+    command = ["data", "prepare", "miniimagenet", "--from", str(source.parent), "--unchecked"]
+    code, out, err = lider(*command)
+    assert code == 0, err
+    assert "9 training and 3 test images of 3 classes" in out
+    assert "val/ is used for testing" in caplog.text
+
+
+@pytest.mark.parametrize("other", ["validation", "dev"])
+def test_a_part_alone_is_not_the_data_set(
+    publish: SimpleNamespace, lider: Lider, tmp_path: Path, other: str
+) -> None:
+    """Without its other part, test images would be split off the training images."""
+    source = publish.miniimagenet(tmp_path / "source")
+    (source / "test").rename(source / other)
+    command = ["data", "prepare", "miniimagenet", "--from", str(source), "--unchecked"]
+    code, _, err = lider(*command)
+    assert code == 2
+    assert "there is no mini-ImageNet in" in err
+
+
+def test_two_copies_are_not_chosen_from(publish: SimpleNamespace, tmp_path: Path) -> None:
+    for copy in "ab":
+        publish.miniimagenet(tmp_path / "source" / copy)
+    with pytest.raises(UserError, match="twice"):
+        prepare("miniimagenet", source=tmp_path / "source", checked=False)
+
+
+def test_links_in_a_circle_are_refused(
+    publish: SimpleNamespace, tmp_path: Path, within_a_minute: None
+) -> None:
+    source = publish.miniimagenet(tmp_path / "source")
+    for number in range(3):
+        (source / "train" / "n01" / f"link{number}").symlink_to(source)
+    with pytest.raises(UserError, match="remove one of them"):
+        prepare("miniimagenet", source=source, checked=False)
 
 
 def test_a_data_set_without_a_download_is_refused(lider: Lider) -> None:

@@ -179,6 +179,7 @@ _ALL = [
         layouts=(
             Layout("mini-imagenet", ("train_x.npy", "train_y.npy", "test_x.npy", "test_y.npy")),
             Layout("mini-imagenet", ("train/*/*", "test/*/*")),
+            Layout("mini-imagenet", ("train/*/*", "val/*/*")),
             Layout("mini-imagenet", ("n[0-9]*/*",)),
         ),
     ),

@@ -6,6 +6,7 @@ image of a class, by name, is for testing (the last one of a class with fewer th
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from ..splitting import SplitStream, split
 from ..storage.cache import cached
 from ..storage.location import absolute, check_utf8
 from .raw_data import LabelledFiles, RawData, from_image_files, image_files
+
+log = logging.getLogger("liderlab")
 
 
 def folder(
@@ -59,6 +62,10 @@ def read_folder(source: Path, size: int, every: int = 5) -> RawData:
         [(path, label) for label, folder in enumerate(folders) for path in class_images(folder)]
         for folders in (train, test)
     )
+    if parts[1].name == "val":
+        log.warning("%s: val/ is used for testing", source)
+    elif len(parts) > 2:
+        log.warning("%s: train/ and test/ are used, val/ is left out", source)
     return from_image_files(names, train_files, test_files, size)
 
 

@@ -3,7 +3,7 @@
 There is no official file. These forms are accepted:
 
 - train_x.npy, train_y.npy, test_x.npy, test_y.npy, as the LiDER authors have them;
-- train/ and test/ with the same classes;
+- train/ and test/, or train/ and val/, with the same classes;
 - train/, val/ and test/ of few-shot learning, whose classes differ, or plain class folders: every
   sixth image of a class is for testing (100 of 600).
 """
@@ -19,7 +19,7 @@ from ...errors import UserError
 from ..augmentation import Augment
 from ..splitting import SplitStream
 from .cached_stream import cached_stream
-from .image_folder import class_folders, read_folder, split_classes
+from .image_folder import class_folders, log, read_folder, split_classes
 from .raw_data import Pixels, RawData, RawPart, blocks_of
 
 EVERY = 6
@@ -42,6 +42,8 @@ def read_mini(folder: Path, size: int) -> RawData:
     classes = [path for part in parts for path in class_folders(part)]
     if len({path.name for path in classes}) < len(classes):  # the same classes in each part
         return read_folder(folder, size, EVERY)
+    if classes:
+        log.warning("%s: its parts have different classes; all are taken together", folder)
     classes = classes or class_folders(folder)
     return split_classes(sorted(classes, key=lambda path: path.name), size, EVERY)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ DIGITS = [str(digit) for digit in range(10)]
 CLOTHES = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"]
 CLOTHES += ["Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
 UINT8 = 0x08  # IDX's code of the type
+MOST = 2**30  # bytes in a file; MNIST has 47 million
 
 
 def split_mnist(
@@ -61,18 +63,23 @@ def _file(folder: Path, pattern: str) -> Path:
 
 
 def read_idx(path: Path, dimensions: int) -> Pixels:
-    """An IDX file of bytes: zero, zero, type, number of dimensions, their sizes, the values."""
+    """An IDX file of bytes: zero, zero, type, number of dimensions, their sizes, the values.
+
+    Reads no more than the sizes announce: a small compressed file can hold any number of bytes.
+    """
     try:
-        content = path.read_bytes()
-        if path.suffix == ".gz":
-            content = gzip.decompress(content)
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            head = file.read(4 + 4 * dimensions)
+            if len(head) < 4 + 4 * dimensions or head[:4] != bytes([0, 0, UINT8, dimensions]):
+                raise UserError(f"{path} is not an IDX file of {dimensions} dimension(s)")
+            shape = [int(n) for n in np.frombuffer(head, dtype=">u4", offset=4)]
+            if math.prod(shape) > MOST:
+                raise UserError(f"{path} announces {shape} values: at most {MOST:,} are read")
+            content = file.read(math.prod(shape))
+            longer = bool(file.read(1))
     except (EOFError, zlib.error, OSError) as error:
         raise UserError(f"cannot read {path}: {error}") from None
-    start = 4 + 4 * dimensions
-    if len(content) < start or content[:4] != bytes([0, 0, UINT8, dimensions]):
-        raise UserError(f"{path} is not an IDX file of {dimensions} dimension(s)")
-    shape = [int(n) for n in np.frombuffer(content, dtype=">u4", count=dimensions, offset=4)]
-    values = np.frombuffer(content, dtype=np.uint8, offset=start)
-    if len(values) != np.prod(shape, dtype=np.int64):
-        raise UserError(f"{path} is cut off: {len(values):,} values instead of {shape}")
-    return values.reshape(shape)
+    if len(content) < math.prod(shape) or longer:
+        found = "more" if longer else f"{len(content):,}"
+        raise UserError(f"{path} is damaged: {found} values instead of {shape}")
+    return np.frombuffer(content, dtype=np.uint8).reshape(shape)

@@ -82,10 +82,16 @@ def cached(
 def state_of_files(source: Path) -> str:
     """Digest of path, size and time of change of every file below a folder.
 
-    Links are resolved first, so that a link to a folder uses the folder's own cache.
+    Links are resolved first, so that a link to a folder uses the folder's own cache. A folder that
+    several links lead to is walked once: links may form a circle.
     """
-    digest = hashlib.sha256()
+    digest, seen = hashlib.sha256(), set()
     for folder, folders, files in os.walk(source.resolve(), followlinks=True):
+        if (real := os.path.realpath(folder)) in seen:
+            digest.update(os.fsencode(f"{folder}\0{real}\n"))
+            folders.clear()
+            continue
+        seen.add(real)
         folders.sort()
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in sorted(files):

@@ -23,6 +23,7 @@ from .location import cache_folder, data_folder, expanded
 from .work_progress import ProgressLines, Report
 
 DOWNLOADS = "downloads"
+PARTS = {"train", "training", "val", "valid", "validation", "test", "testing"}
 
 
 def prepare(
@@ -125,17 +126,22 @@ def _import(data: DataSet, source: Path, home: Path, checked: bool, report: Repo
 def _find(data: DataSet, source: Path, folder: Path) -> tuple[Layout, Path]:
     """Find the data set: in its usual folder, or up to two levels down.
 
-    An archive packed on another machine often has one folder more or less.
+    An archive packed on another machine often has one folder more or less. Parts are not searched:
+    a part alone is not the data set.
     """
     places = [folder]
     for layout in data.layouts:
         if layout.fits(folder / layout.folder):
             return layout, folder / layout.folder
     for _ in range(3):
-        for place in places:
-            for layout in data.layouts:
-                if layout.fits(place):
-                    return layout, place
+        for layout in data.layouts:
+            if fitting := [place for place in places if layout.fits(place)]:
+                if len(fitting) > 1:
+                    raise UserError(
+                        f"{source} holds {data.title} twice, in {fitting[0].name} and "
+                        f"{fitting[1].name}: name one of them"
+                    )
+                return layout, fitting[0]
         places = [child for place in places for child in _subfolders(place)]
     wanted = " or ".join(dict.fromkeys(", ".join(layout.files) for layout in data.layouts))
     raise UserError(f"there is no {data.title} in {source}: expected files like {wanted}")
@@ -143,7 +149,8 @@ def _find(data: DataSet, source: Path, folder: Path) -> tuple[Layout, Path]:
 
 def _subfolders(place: Path) -> list[Path]:
     try:
-        return sorted(child for child in place.iterdir() if child.is_dir())
+        found = sorted(child for child in place.iterdir() if child.is_dir())
+        return [] if any(child.name.lower() in PARTS for child in found) else found
     except OSError:  # no permission
         return []
 
@@ -151,8 +158,16 @@ def _subfolders(place: Path) -> list[Path]:
 def _copy(folder: Path, copy: Path, home: Path) -> Path:
     if home.resolve().is_relative_to(folder.resolve()):
         raise UserError(f"the data folder {home} lies inside {folder}: choose another with --root")
+    seen: set[Path] = set()
+
+    def once(path: str, names: list[str]) -> list[str]:
+        if (real := Path(path).resolve()) in seen:  # links may form a circle
+            raise UserError(f"{path} leads to {real}, as another link does: remove one of them")
+        seen.add(real)
+        return []
+
     try:
-        return Path(shutil.copytree(folder, copy))
+        return Path(shutil.copytree(folder, copy, ignore=once))
     except shutil.Error as error:  # lists everything that failed
         path, _, reason = error.args[0][0]
         raise UserError(f"cannot copy {path}: {reason}") from None
