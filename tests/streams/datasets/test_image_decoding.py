@@ -40,7 +40,7 @@ def test_every_mode_keeps_its_grey_levels(mode: str, channels: int) -> None:
 
 @pytest.mark.parametrize("mode", REFUSED)
 def test_modes_without_a_known_range_are_refused(mode: str) -> None:
-    with pytest.raises(UserError, match="cannot read an object of Image as an image: .+"):
+    with pytest.raises(UserError, match=r"cannot read an object of Image as an image: .+"):
         decode(picture(mode), (3, 16, 16))
 
 
