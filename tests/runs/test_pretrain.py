@@ -116,11 +116,8 @@ def test_from_the_command_line(
     code, out, err = lider("pretrain", *synthetic, "--scale", "smoke")
     assert code == 0, err
     name = "synthetic-convnet-small-smoke"
-    assert f"lider run --pretrained {name}" in out
+    assert out.endswith(f"  lider run --benchmark synthetic --pretrained {name}\n")
     assert (tmp_path / f"data/weights/{name}.pt").is_file()
-    start = ["--pretrained", name, "--width", "4"]  # smoke took an eighth of 32
-    code, out, err = lider("run", *synthetic, "--epochs", "1", *start, "--out", "x")
-    assert code == 0, err
     code, _, err = lider("run", *synthetic, "--pretrained", "nowhere", "--out", "y")
     assert code == 2
     assert err.startswith("lider: there are no weights named 'nowhere'")
@@ -185,12 +182,51 @@ def test_kept_weights_are_replaced_only_by_force(
     assert kept_weights("w").read_bytes() != kept
 
 
-def test_the_suggested_command_works(lider: Lider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("liderlab.cli.pretrain.train", lambda *_: True)
-    monkeypatch.setattr("liderlab.runs.pretrain.export_weights", lambda *_, **__: None)
-    code, out, err = lider(*TRAIN, "--out", "w w.pt")
+@pytest.mark.parametrize("out", ["w w.pt", "kept"])
+def test_the_suggested_command_works(
+    lider: Lider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+) -> None:
+    """Weights choose their backbone, with its options: here not the benchmark's convnet."""
+    monkeypatch.setenv("LIDER_DATA", str(tmp_path / "data"))
+    train = ["pretrain", "--benchmark", "synthetic", "--backbone", "mlp", "--scale", "smoke"]
+    code, shown, err = lider(*train, "--set", "benchmark.side=6", "--out", out)
     assert code == 0, err
-    assert out.endswith("lider run --pretrained 'w w.pt'\n")
+    command = shlex.split(shown.splitlines()[-1])
+    code, _, err = lider(*command[1:], "--epochs", "1", "--out", "x")
+    assert code == 0, err
+    folders = f"runs/pretrain-{Path(out).stem}", "x"
+    first, then = (RunFolder(folder).config().backbone for folder in folders)
+    assert first == then
+    assert then.name == "mlp"
+
+
+@pytest.mark.parametrize("what", ["file", "folder", "checkpoint"])
+def test_weights_choose_their_backbone(weights: Path, what: str) -> None:
+    run = weights.parent / "run"
+    checkpoint = RunFolder(run).checkpoints.files()[0]
+    source = {"file": weights, "folder": run, "checkpoint": checkpoint}[what]
+    start = {"benchmark": "synthetic", "pretrained": str(source)}
+    assert make_config(start).backbone == RunFolder(run).config().backbone
+    assert make_config(start, {"backbone": {"width": 6}}).backbone.options["width"] == 6
+    assert make_config(start, {"backbone": "mlp"}).backbone.name == "mlp"
+
+
+def test_foreign_weights_leave_the_benchmarks_backbone(tmp_path: Path) -> None:
+    torch.save({"a": torch.zeros(1)}, tmp_path / "a.pt")
+    (tmp_path / "b.pt").write_bytes(b"no weights")
+    for name in ("a.pt", "b.pt", "none.pt", "."):
+        start = {"benchmark": "synthetic", "pretrained": str(tmp_path / name)}
+        assert make_config(start).backbone.name == "convnet-small"
+
+
+def test_another_backbone_is_told_which_one_fits(weights: Path, tmp_path: Path) -> None:
+    config = make_config(TINY, {"backbone": "mlp", "pretrained": str(weights)})
+    owner = r"; they belong to resnet18 \(width 4, stem cifar\), which a run takes if it names no"
+    with pytest.raises(UserError, match=owner):
+        run(config, tmp_path / "x")
+    digits = make_config({"benchmark": "split-digits", "pretrained": str(weights)})
+    with pytest.raises(UserError, match=r"conv1.weight is 4x3x3x3, not 4x1x3x3 .*may differ\)$"):
+        run(digits, tmp_path / "x")
 
 
 @pytest.mark.parametrize("trouble", ["a signal", "a full disk"])

@@ -23,6 +23,10 @@ KEYS = ("state_dict", "model_state_dict", "model", "network")
 NO_CHECKPOINT = "it is damaged or not a checkpoint"
 
 
+class Misfit(UserError):
+    """Names or shapes of weights are not the network's."""
+
+
 def read_weights(path: Path) -> Weights:
     """The tensors of a checkpoint, by name, on the CPU.
 
@@ -85,7 +89,7 @@ def load_weights(
         *([f"{len(misshapen) - 3} more have another shape"] if len(misshapen) > 3 else []),
     ]
     if problems:
-        raise UserError(
+        raise Misfit(
             f"the weights in {source} do not fit {name}: {'; '.join(problems)} (they must be those "
             "of the same network with the same options; only its classifier may differ)"
         )

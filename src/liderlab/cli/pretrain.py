@@ -74,10 +74,16 @@ def pretrain(
 
     Trains on all tasks of a benchmark at once, by the paper's recipe. Reads the benchmark's data.
     Writes a run folder (--run), and the weights: the file --out, or weights/NAME.pt in the data
-    folder. Use them with: lider run --pretrained NAME_OR_FILE
+    folder. Use them with: lider run --pretrained NAME_OR_FILE, which takes their backbone.
     """
     from ..config.weight_names import is_file_name, kept_weights
-    from ..runs.pretrain import check_target, default_name, export_weights, pretraining
+    from ..runs.pretrain import (
+        check_target,
+        default_name,
+        export_weights,
+        pretraining,
+        same_images,
+    )
 
     layer = {
         "benchmark": given(name=benchmark, size=size),
@@ -94,7 +100,8 @@ def pretrain(
         leads = train(config, run, "resume" if resume else "replace" if force else None)
     if leads:
         export_weights(run, path, replace=force)
-        print(f"wrote {path}; use it with: lider run --pretrained {shlex.quote(out)}")
+        print(f"wrote {path}; use it, here on the same images, with:")
+        print(f"  {shlex.join(['lider', 'run', *same_images(config), '--pretrained', out])}")
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """Layers of values, merged into one configuration. No torch needed.
 
-Values come from five places, later ones win: the fields' defaults, the benchmark's own defaults, a
-preset, a configuration file, and single values (`training.lr=0.1`). A scale, last, lowers them. A
-complete configuration, as a run writes it, takes nothing from benchmark and preset.
+Values come from six places, later ones win: the fields' defaults, the benchmark's own defaults, the
+backbone of the pre-trained weights, a preset, a configuration file, and single values
+(`training.lr=0.1`). A scale, last, lowers them. A complete configuration, as a run writes it, takes
+nothing from benchmark and preset.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from .migrations import SCHEMA, is_complete, migrate
 from .presets import preset
 from .scale import SCALES
 from .schema import RunConfig, bare_name
+from .weight_backbone import backbone_of
 from .weight_names import with_absolute_path
 from .yaml_values import Tree
 
@@ -59,6 +61,8 @@ def make_config(*layers: Mapping[str, Any]) -> RunConfig:
         given["pretrained"] = with_absolute_path(given["pretrained"])
     name = benchmark.get("name") if isinstance(benchmark, Mapping) else benchmark
     defaults = BENCHMARKS.entry(str(name)).facts.get("defaults", {})
+    if not complete:
+        defaults = merge(defaults, _backbone_of_weights(given))
     whole = given if complete else {"schema": SCHEMA, **merge(defaults, given)}
     config = stored_config(whole)
     check_imported(config.imports, [*_names(config), (BENCHMARKS, config.benchmark.name)])
@@ -161,6 +165,15 @@ def _check_regularizers(given: Any) -> None:
             "regularizers must hold names and their options, like {lider: {alpha: 0.1}}, "
             f"but got {given!r}"
         )
+
+
+def _backbone_of_weights(given: Mapping[str, Any]) -> Tree:
+    """Weights choose their own backbone if the user names none."""
+    pretrained, backbone = given.get("pretrained"), bare_name(given.get("backbone", {}))
+    if not isinstance(pretrained, str) or not isinstance(backbone, Mapping) or "name" in backbone:
+        return {}
+    found = backbone_of(pretrained)
+    return {"backbone": found} if found else {}
 
 
 def _own_folder(benchmark: Any) -> Any:

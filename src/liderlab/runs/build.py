@@ -110,7 +110,7 @@ def build(config: RunConfig, folder: Path | None = None, team: Team | None = Non
         method, network = build_network(config, len(stream.names), stream.image_shape)
         weights = None
         if config.pretrained is not None:
-            weights = load_pretrained(network.backbone, config.pretrained, config.backbone.name)
+            weights = load_pretrained(network.backbone, config.pretrained, config.backbone)
         network = network.to(device)
     if team and team.size > 1 and config.strategy == "ddp-syncbn":
         share_batch_norm(network, team)

@@ -92,6 +92,20 @@ def default_name(config: RunConfig) -> str:
     return re.sub(r"[^\w.+-]+", "-", "-".join(parts)).strip("-")
 
 
+def same_images(config: RunConfig) -> list[str]:
+    """The options of `lider run` for the images of a pre-training run, in tasks.
+
+    >>> same_images(pretraining({"benchmark": {"name": "folder:/photos", "size": 32}}))
+    ['--benchmark', 'folder:/photos', '--tasks', '2', '--set', 'benchmark.size=32']
+    """
+    options = dict(config.benchmark.options)
+    path = options.pop("path", None)
+    name = [config.benchmark.name] if path is None else [f"folder:{path}", "--tasks", "2"]
+    imports = [word for file in config.imports for word in ("--import", file)]
+    values = [f"benchmark.{key}={json.dumps(value)}" for key, value in options.items()]
+    return [*imports, "--benchmark", *name, *(word for v in values for word in ("--set", v))]
+
+
 def check_target(out: str, path: Path, run: Path, *, replace: bool, resume: bool) -> None:
     """Refuse, before training, a file for the weights or a run folder that cannot be written.
 

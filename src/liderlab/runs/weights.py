@@ -7,7 +7,9 @@ from pathlib import Path
 
 from torch import nn
 
-from ..backbones.pretrained import Weights, imagenet_file, load_weights, read_weights
+from ..backbones.pretrained import Misfit, Weights, imagenet_file, load_weights, read_weights
+from ..config.schema import Named
+from ..config.weight_backbone import backbone_of, described
 from ..config.weight_names import IMAGENET, is_file_name, kept_weights
 from ..errors import UserError
 from ..files import checksum
@@ -17,14 +19,22 @@ from .checkpoints import MAGIC, Damaged, read_state
 from .folder import RunFolder
 
 
-def load_pretrained(backbone: nn.Module, pretrained: str, name: str) -> dict[str, str]:
-    """Load weights into the backbone `name`, except its classifier; return name and checksum.
+def load_pretrained(backbone: nn.Module, pretrained: str, section: Named) -> dict[str, str]:
+    """Load weights into the backbone of this section of a configuration, except its classifier;
+    return name and checksum.
 
     pretrained: a file; a run's folder or checkpoint; `imagenet` for the weights published for the
     backbone; or the name under which `lider pretrain` has kept weights.
     """
-    path = weights_file(pretrained, name)
-    load_weights(backbone, weights_in(path), pretrained, name)
+    path = weights_file(pretrained, section.name)
+    try:
+        load_weights(backbone, weights_in(path), pretrained, section.name)
+    except Misfit as error:
+        owner = backbone_of(pretrained)
+        if owner is None or owner == section.model_dump():
+            raise
+        owned = f"they belong to {described(owner)}, which a run takes if it names no backbone"
+        raise UserError(f"{error}; {owned}") from None
     return {"name": pretrained, "sha256": checksum(path)}
 
 
