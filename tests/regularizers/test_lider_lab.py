@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from liderlab import LiDER
 from liderlab.distributed.team import Team
 from liderlab.errors import UserError
-from liderlab.regularizers import lider as lider_module
+from liderlab.regularizers import stage_constants
 from small_network import STAGES, by_hand, images, network
 
 
@@ -129,11 +129,11 @@ def test_the_tolerance_is_checked_on_the_host_alone(monkeypatch) -> None:
         seen.append(tol)
         return torch.zeros(len(before))
 
-    monkeypatch.setitem(lider_module.ESTIMATORS, "spatial", estimate)
+    monkeypatch.setitem(stage_constants.ESTIMATORS, "spatial", estimate)
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3, stride=2))
     made = LiDER(model, stages=["0", "2"], tol=1e-3)
     for device, expected in (("cpu", 1e-3), ("meta", 0.0)):
         maps = {name: torch.zeros(2, 3, 8, 8, device=device) for name in made.chain}
-        made._estimate(maps)
+        made._stages.between(maps)
         assert seen == [expected] * 2
         seen.clear()

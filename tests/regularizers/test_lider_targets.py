@@ -133,7 +133,7 @@ def test_parameters_are_the_targets_only_and_state_makes_the_round_trip():
     twin = LiDER(network(seed=1).eval(), STAGES)
     twin.load_state_dict(lider.state_dict())
     with twin.watch():
-        twin._network(images())
+        twin._stages.network(images())
     assert torch.equal(twin.targets, lider.targets)  # not set anew by the first pass
     assert twin.calibrated
 

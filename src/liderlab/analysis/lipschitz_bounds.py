@@ -22,7 +22,8 @@ from torch.nn.modules.conv import _ConvNd
 from ..errors import unknown
 from ..functional.lipschitz import Reading
 from ..functional.spectral import batch_norm_scale, linear_part, operator_norm, spectral_norm
-from ..regularizers.lider import Estimator, LiDER
+from ..regularizers.lider import LiDER
+from ..regularizers.stage_constants import Estimator
 from ..regularizers.stages import evaluating
 from .analysis_result import AnalysisResult
 from .scores import device_of

@@ -5,12 +5,16 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from .stages import tapped_module, unwrap
+
+if TYPE_CHECKING:
+    from ..distributed.team import Team
 
 INPUT = "input"
 Features = dict[str, Tensor]
@@ -102,3 +106,14 @@ class FeatureRecorder:
         for features in self._passes:
             if missing := [stage for stage in self._chain if stage not in features]:
                 raise RuntimeError(f"Stage {missing[0]!r} did not run in this pass: is it in use?")
+
+
+def joined(features: Features, team: Team) -> Features:
+    """The features of all ranks, with gradient, in one message."""
+    maps = [feature.flatten(1) for feature in features.values()]
+    parts = team.join(torch.cat(maps, 1)).split([part.shape[1] for part in maps], 1)
+    shapes = {name: feature.shape[1:] for name, feature in features.items()}
+    return {
+        name: part.reshape(len(part), *shape)
+        for (name, shape), part in zip(shapes.items(), parts, strict=True)
+    }

@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserError, check_numbers, unknown
-from ..functional.jacobian import jacobian_lipschitz
-from ..functional.lipschitz import Reading, batch_lipschitz, spatial_lipschitz
+from ..errors import UserError
+from ..functional.lipschitz import Reading
 from ..types import Batch, Terms
-from . import spatial_maps
 from .base import Regularizer
-from .feature_recorder import INPUT, FeatureRecorder, Features
-from .jacobian_pass import stage_maps
-from .stages import default_stages, evaluating, unwrap
+from .feature_recorder import Features, joined
+from .lider_options import Draw, On, Rows, Weights, check_options
+from .stage_constants import Estimator, StageConstants
 from .target_steps import TargetSteps
 
 if TYPE_CHECKING:
     from ..distributed.team import Team
     from ..training.step import Step
 
-log = logging.getLogger("liderlab")
-
 TERMS = ("c_lip", "0_lip")
-Estimator = Literal["spatial", "batch", "jacobian"]
-ESTIMATORS = {
-    "spatial": spatial_lipschitz,
-    "batch": batch_lipschitz,
-    "jacobian": jacobian_lipschitz,
-}
 CALIBRATION = 256
 """Samples to calibrate on in the lab: they take seconds, and the targets start within 2 % of their
 value. The batch form's λ falls with the batch size, so there they start a few percent too low."""
-CHOICES = {
-    "estimator": tuple(ESTIMATORS),
-    "reading": ("singular", "eigenvalue"),
-    "weights": ("paper", "swapped"),
-    "on": ("replay", "stream"),
-    "rows": ("all", "past"),
-    "draw": ("reuse", "fresh"),
-}
 
 
 class LiDER(Regularizer):
@@ -109,47 +89,36 @@ class LiDER(Regularizer):
         *,
         estimator: Estimator = "spatial",
         reading: Reading = "singular",
-        weights: Literal["paper", "swapped"] = "paper",
+        weights: Weights = "paper",
         learn_targets: bool = True,
         iterations: int | None = 10,
         tol: float = 1e-6,
         from_input: bool = True,
-        on: Literal["replay", "stream"] = "replay",
-        rows: Literal["all", "past"] = "all",
-        draw: Literal["reuse", "fresh"] = "reuse",
+        on: On = "replay",
+        rows: Rows = "all",
+        draw: Draw = "reuse",
         target_lr: float = 1.0,
     ) -> None:
         super().__init__()
-        chosen = (estimator, reading, weights, on, rows, draw)
-        for (argument, allowed), value in zip(CHOICES.items(), chosen, strict=True):
-            if value not in allowed:
-                raise unknown(argument, str(value), allowed)
-        check_numbers(alpha=alpha, beta=beta, tol=tol, at_least=0)
-        check_numbers(target_lr=target_lr, at_least=0, at_most=1e38)  # float32
-        check_numbers(iterations=iterations, at_least=1, whole=True)
-        if draw == "fresh" and (on, rows) != ("replay", "all"):
-            raise UserError(
-                "draw='fresh' draws from the memory and watches all drawn rows: it goes with "
-                f"on='replay' and rows='all', but got on={on!r} and rows={rows!r}."
-            )
-        if (on, rows) == ("stream", "past"):
-            raise UserError(
-                "rows='past' chooses among replayed rows, as the stream has the current task's "
-                "alone: it goes with on='replay', but got on='stream'."
-            )
-        if isinstance(stages, str):
-            raise ValueError(f"Expected a list of stages, [{stages!r}], but got {stages!r}.")
+        check_options(
+            stages,
+            alpha=alpha,
+            beta=beta,
+            estimator=estimator,
+            reading=reading,
+            weights=weights,
+            iterations=iterations,
+            tol=tol,
+            on=on,
+            rows=rows,
+            draw=draw,
+            target_lr=target_lr,
+        )
         self.alpha, self.beta, self.weights = alpha, beta, weights
-        self.estimator, self.reading = estimator, reading
-        self.iterations, self.tol = iterations, tol
         self.learn_targets, self.target_lr = learn_targets, target_lr
-        self.from_input = from_input
         self.on, self.rows, self.draw = on, rows, draw
-        self.stages = None if stages is None else list(stages)
-        self._left_out: list[str] = []
-        self._checked = False
-        self._holder: tuple[nn.Module, ...] = ()
-        self._recorder = FeatureRecorder()
+        named = None if stages is None else list(stages)
+        self._stages = StageConstants(named, estimator, reading, iterations, tol, from_input)
         self._idle, self._warned = True, False  # idle: no watch() since the last penalty
         self._target_steps = TargetSteps()
         self._watched: list[Tensor] = []  # λ per pass: (n, K), or (1, K) for the batch form
@@ -166,109 +135,35 @@ class LiDER(Regularizer):
 
     def attach(self, network: nn.Module, example: Tensor | None = None) -> None:
         """Hook into a network; with an `example` input, find its stages and check them."""
-        self._holder = (network,)  # in a tuple, so that nn.Module does not register a submodule
-        self._checked = False
-        named = self.stages is not None
-        if not named and not self._find_stages(unwrap(network), example):
-            return  # without an example, calibration finds them in its first batch
-        if len(set(self.chain)) < max(2, len(self.chain)):
-            raise ValueError(
-                f"Expected different stages (beside {INPUT!r}, the network's input, which "
-                f"from_input=True adds) that make two maps or more, but got {self.stages}."
-            )
-        self._recorder.attach(network, self._recorded)
-        if example is not None:
-            self._check_maps(self._maps(example), named)
+        if self._stages.attach(network, example):
+            self._make_targets()
+
+    def _make_targets(self) -> None:
         if self.targets is None:
-            device = next(network.parameters(), torch.zeros(())).device
+            device = next(self._stages.network.parameters(), torch.zeros(())).device
             start = torch.zeros(len(self.chain) - 1, device=device)
             self.targets = nn.Parameter(start, requires_grad=self.learn_targets)
             self.constants = torch.full_like(start, torch.nan)  # until the first pass is watched
 
-    def _find_stages(self, network: nn.Module, example: Tensor | None) -> bool:
-        stages = default_stages(network, example)
-        if example is not None and not stages:
-            raise ValueError("Found no feature maps (n, C, H, W) in this network: name its stages.")
-        if stages and not hasattr(network, "taps"):
-            words = ", ".join(stages)
-            log.warning("LiDER watches the stages %s; pass stages=[…] to choose.", words)
-        self.stages = stages or None
-        return bool(stages)
-
     @property
-    def _network(self) -> nn.Module:
-        if not self._holder:
-            raise RuntimeError("LiDER has no network yet: LiDER(model), or attach(model).")
-        return self._holder[0]
+    def stages(self) -> list[str] | None:
+        """The stages, named or found; None while they are not known."""
+        return self._stages.stages
 
     @property
     def chain(self) -> list[str]:
         """The maps between which λ is estimated, in order: K + 1 names for K constants."""
-        stages = self.stages or []
-        return [INPUT, *stages] if self.from_input else list(stages)
+        return self._stages.chain
 
-    @property
-    def _recorded(self) -> list[str]:
-        """The maps to record; the Jacobian needs the input alone, for a pass of its own."""
-        return [INPUT] if self.estimator == "jacobian" else self.chain
-
-    def _maps(self, x: Tensor) -> Features:
-        """The maps of one pass in eval mode; without gradient, unless the estimate needs one."""
-        if self.estimator == "jacobian":
-            return stage_maps(self._network, self.chain, x)
-        with evaluating(self._network), self._recorder.recording() as passes:
-            self._network(x)
-        return passes[0]
-
-    def _check_maps(self, features: Features, named: bool) -> None:
-        if (ran := list(features)) != self.chain:
-            raise ValueError(f"Expected stages in running order, {ran}, but got {self.chain}.")
-        if self.estimator == "spatial":  # the others take maps of any shape
-            shapes = {name: feature.shape[1:] for name, feature in features.items()}
-            if not named:  # found, not asked for: leave out maps that cannot be regularised
-                chain = spatial_maps.usable(self.chain, shapes)
-                self._left_out = [stage for stage in self.chain if stage not in chain]
-                self.from_input = chain[0] == INPUT
-                self.stages = [stage for stage in chain if stage != INPUT]
-                self._recorder.attach(self._network, self._recorded)
-                log.info("LiDER watches %s", " → ".join(self.chain))
-            spatial_maps.check(self.chain, shapes)
-        self._checked = True
-
-    @torch.no_grad()
-    def calibrate(self, batches: Iterable[Any], *, max_samples: int = 1024) -> None:
+    def calibrate(self, batches: Iterable[Any], *, max_samples: int | None = 1024) -> None:
         """Start the targets c_k at the mean λ_k of these samples, in eval mode.
 
         batches: inputs, or tuples that begin with them (a DataLoader of the first task); at most
-        `max_samples` samples are used, so that a run starts quickly.
+        `max_samples` samples are used (None: all), so that a run starts quickly.
         """
-        total, count = torch.zeros(()), 0
-        device = next(self._network.parameters(), torch.zeros(())).device
-        for batch in batches:
-            x = (batch[0] if isinstance(batch, (tuple, list)) else batch).to(device)
-            x = x[: max_samples - count]
-            if len(x) < self._least:
-                continue
-            if self.targets is None:
-                self.attach(self._network, x)
-            # If samples are independent: in parts, whose maps stay in the processor's cache.
-            parts = [x] if self.estimator == "batch" else x.split(64)
-            constants = torch.cat([self._constants_of(part) for part in parts])
-            total = total.to(device) + constants.mean(0) * len(x)
-            count += len(x)
-            if max_samples - count < self._least:
-                break
-        if count == 0:
-            least = self._least
-            raise UserError(f"Expected batches of at least {least} samples, but there was none.")
-        self._set_targets(total / count)
-
-    def _constants_of(self, x: Tensor) -> Tensor:
-        """λ (n, K) of a batch, from a pass of its own."""
-        features = self._maps(x)
-        if not self._checked:
-            self._check_maps(features, named=True)
-        return self._estimate(features)
+        constants = self._stages.mean(batches, max_samples)
+        self._make_targets()
+        self._set_targets(constants)
 
     def _set_targets(self, constants: Tensor) -> None:
         assert self.targets is not None
@@ -305,7 +200,7 @@ class LiDER(Regularizer):
         self._require_stages()
         self._idle = False
         try:
-            with self._recorder.recording() as passes:
+            with self._stages.recording() as passes:
                 yield
             for features in passes:
                 self._take(features, rows)
@@ -315,44 +210,23 @@ class LiDER(Regularizer):
 
     def _take(self, features: Features, rows: Tensor | None) -> None:
         """Keep λ of these rows of one pass, unless they are too few for an estimate."""
-        local = self.estimator == "jacobian"
-        if not self._checked and not local:
-            self._check_maps(features, named=True)
+        self._stages.check(features)
         if rows is not None:
             features = {name: feature[rows] for name, feature in features.items()}
-        if self._team and self.estimator == "batch":
-            features = _joined(features, self._team)
-        first = features[self._recorded[0]]
-        if len(first) < self._least:
-            if self._team and self.estimator != "batch":  # other ranks may have rows in this pass
+        together = self._stages.estimator == "batch"
+        if self._team and together:
+            features = joined(features, self._team)
+        first = next(iter(features.values()))
+        if len(first) < self._stages.least:
+            if self._team and not together:  # other ranks may have rows in this pass
                 dtype = torch.promote_types(first.dtype, torch.float32)
                 self._watched.append(first.new_zeros(0, len(self.chain) - 1, dtype=dtype))
             return
-        constants = self._constants_of(features[INPUT]) if local else self._estimate(features)
+        constants = self._stages.of_pass(features)
         self.constants = constants.detach().mean(0)
         if not self._is_calibrated:
             self._set_targets(self.constants)
         self._watched.append(constants)
-
-    def _estimate(self, features: Features) -> Tensor:
-        """λ of every stage: (n, K), one row per sample; (1, K) for the batch form."""
-        on_host = features[self.chain[0]].device.type == "cpu"  # elsewhere a check of tol waits
-        constants = [
-            ESTIMATORS[self.estimator](
-                features[before],
-                features[after],
-                reading=self.reading,
-                iterations=self.iterations,
-                tol=self.tol if on_host else 0.0,
-            )
-            for before, after in pairwise(self.chain)
-        ]
-        return torch.stack([constant.reshape(-1) for constant in constants], dim=1)
-
-    @property
-    def _least(self) -> int:
-        """How many samples an estimate needs."""
-        return 2 if self.estimator == "batch" else 1
 
     def _require_stages(self) -> None:
         if self.targets is None:
@@ -386,7 +260,7 @@ class LiDER(Regularizer):
             )
         self._idle = True
         if self.targets is not None and self.learn_targets:
-            self._target_steps.check(self._network, self.targets)
+            self._target_steps.check(self._stages.network, self.targets)
         terms = self.terms() if self._watched else {}
         self._last_terms = {name: term.detach() for name, term in terms.items()}
         self._watched = []
@@ -487,21 +361,10 @@ class LiDER(Regularizer):
 
     def resolved(self) -> dict[str, Any]:
         """The maps between which λ is estimated, and the stages that were left out."""
-        return {"chain": self.chain, "left_out": self._left_out}
+        return {"chain": self.chain, "left_out": self._stages.left_out}
 
     def extra_repr(self) -> str:
         return (
             f"{' → '.join(self.chain)}, alpha={self.alpha}, beta={self.beta}, "
-            f"estimator={self.estimator!r}, reading={self.reading!r}"
+            f"estimator={self._stages.estimator!r}, reading={self._stages.reading!r}"
         )
-
-
-def _joined(features: Features, team: Team) -> Features:
-    """The features of all ranks, with gradient, in one message."""
-    maps = [feature.flatten(1) for feature in features.values()]
-    parts = team.join(torch.cat(maps, 1)).split([part.shape[1] for part in maps], 1)
-    shapes = {name: feature.shape[1:] for name, feature in features.items()}
-    return {
-        name: part.reshape(len(part), *shape)
-        for (name, shape), part in zip(shapes.items(), parts, strict=True)
-    }
