@@ -29,6 +29,7 @@ from liderlab.distributed.team import OutOfStep, Team
 from liderlab.methods import METHODS
 from liderlab.registry import Entry
 from liderlab.streams.augmentation import Augment
+from liderlab.training.anytime import Anytime
 from liderlab.training.loop import Loop, StepDone
 from liderlab.training.optimizers import make_clip
 from liderlab.training.step import Step
@@ -120,6 +121,7 @@ def cases() -> dict[str, dict[str, Any]]:
             "regularizers": {"lider": SPATIAL | {"estimator": "jacobian"}},
         },
         "once": {"method": "er", "offer": "once"},
+        "measured during tasks": {"method": "er-ace", "measure_every": 2},
         "on disk": {"method": "er", "memory": {"storage": "disk"}},
         "uneven": {"method": "er-ace", "regularizers": {"lider": SPATIAL}, "recipe": UNEVEN},
         "uneven batch form": {
@@ -177,6 +179,8 @@ def make(team: Team, case: Mapping[str, Any]) -> Loop:
 
     options = OPTIONS.get(case["method"], {})
     stream = conftest.make_stream(Double([0.5] * 3, [0.25] * 3, padding=1, flip=True))
+    if every := case.pop("measure_every", None):
+        case["anytime"] = Anytime(stream, every, 7)
     BACKBONES.update(OWN)  # for a moment: other tests go through all backbones
     try:
         loop: Loop = conftest.make_loop(

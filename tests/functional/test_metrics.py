@@ -88,3 +88,61 @@ def test_all_metrics_against_their_sums(tasks: int) -> None:
     assert metrics.backward_transfer(a) == pytest.approx(float(backward))
     assert metrics.forward_transfer(a, b) == pytest.approx(float(forward))
     assert metrics.average_incremental_accuracy(a) == pytest.approx(float(incremental))
+
+
+# Two points in task 0, three in task 1, two in task 2; accuracies on tasks 0, 1, 2.
+CURVE = torch.tensor(
+    [
+        [10.0, NAN, NAN],
+        [90.0, NAN, NAN],
+        [30.0, 5.0, NAN],
+        [60.0, 50.0, NAN],
+        [70.0, 80.0, NAN],
+        [40.0, 20.0, 30.0],
+        [50.0, 65.0, 60.0],
+    ],
+    dtype=torch.float64,
+)
+DURING = torch.tensor([0, 0, 1, 1, 1, 2, 2])
+
+
+def test_the_minimum_counts_from_the_end_of_a_tasks_own_training() -> None:
+    # Task 0: not the 10 of its own training, but 30. Task 1: not 5, but 20. Task 2 is the last.
+    assert metrics.minimum_accuracy(CURVE, DURING) == pytest.approx((30 + 20) / 2)
+
+
+def test_the_worst_case_adds_the_last_task_as_it_is_now() -> None:
+    assert metrics.worst_case_accuracy(CURVE, DURING) == pytest.approx((60 + 30 + 20) / 3)
+
+
+def test_anytime_accuracy_is_the_mean_of_the_means() -> None:
+    means = [10, 90, (30 + 5) / 2, (60 + 50) / 2, (70 + 80) / 2, 90 / 3, 175 / 3]
+    assert metrics.average_anytime_accuracy(CURVE) == pytest.approx(sum(means) / 7)
+
+
+def test_a_single_task_has_no_minimum_and_is_its_own_worst_case() -> None:
+    curve, task = CURVE[:2, :1], DURING[:2]
+    assert math.isnan(metrics.minimum_accuracy(curve, task))
+    assert metrics.worst_case_accuracy(curve, task) == 90
+    assert metrics.average_anytime_accuracy(curve) == 50
+
+
+def test_a_task_without_a_later_moment_has_no_minimum() -> None:
+    assert math.isnan(metrics.minimum_accuracy(CURVE[:5], DURING[:5]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_metrics_of_a_curve_against_loops(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    tasks, each = 4, 5
+    task = torch.arange(tasks).repeat_interleave(each)
+    curve = 100 * torch.rand(tasks * each, tasks, dtype=torch.float64, generator=generator)
+    curve[task[:, None] < torch.arange(tasks)] = NAN
+    rows = list(zip(curve.tolist(), task.tolist(), strict=True))
+    lowest = [min(row[i] for row, t in rows if t > i) for i in range(tasks - 1)]
+    least = sum(lowest) / len(lowest)
+    assert metrics.minimum_accuracy(curve, task) == pytest.approx(least)
+    worst = (rows[-1][0][-1] + sum(lowest)) / tasks
+    assert metrics.worst_case_accuracy(curve, task) == pytest.approx(worst)
+    anytime = [sum(row[: t + 1]) / (t + 1) for row, t in rows]
+    assert metrics.average_anytime_accuracy(curve) == pytest.approx(sum(anytime) / len(anytime))

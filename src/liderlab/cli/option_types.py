@@ -150,10 +150,10 @@ Seed = Annotated[int | None, option("Seed of all random numbers.", TRAINING, def
 Evaluate = Annotated[
     str | None,
     option(
-        "Evaluate after every task, or only after the last.",
+        "Evaluate after every task, only after the last, or also every 50 steps (every:50).",
         TRAINING,
         metavar="WHEN",
-        values=("every", "last"),
+        values=("every", "last", "every:50"),
     ),
 ]
 OnNonfinite = Annotated[

@@ -49,6 +49,11 @@ def check(config: RunConfig) -> None:
             f"{method} fits its memory by SGD with a schedule of its own: leave out "
             "training.optimizer and training.schedule"
         )
+    if config.anytime and not made.task_by_task:
+        raise UserError(
+            f"{method} does not train task by task, so no accuracy can drop in between: choose "
+            "--evaluate every or last"
+        )
     policy = config.memory.policy
     if made.rehearsal and policy is not None and _streams(policy) != _streams(made.policy):
         raise UserError(

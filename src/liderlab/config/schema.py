@@ -115,6 +115,19 @@ class CheckpointInterval:
         return steps >= self.steps or seconds >= self.seconds
 
 
+EVERY_STEPS = re.compile(r"every:([1-9]\d{0,8})(?::([1-9]\d{0,8}))?")
+ANYTIME_IMAGES = 200
+
+
+def _evaluate(value: Any) -> str:
+    if value not in ("every", "last") and not EVERY_STEPS.fullmatch(str(value)):
+        raise ValueError(
+            "expected every, last, every:50 (also every 50 steps) or every:50:1000 (with up to "
+            "1000 images of each task)"
+        )
+    return str(value)
+
+
 def _interval(value: Any) -> str:
     CheckpointInterval.parse(str(value))
     return str(value)
@@ -216,11 +229,12 @@ class RunConfig(Section):
     compile: the backend of torch.compile; null does not compile. devices: ranks that share the run,
     one device each. strategy: with several devices, BatchNorm over each one's rows (ddp) or over
     all rows (ddp-syncbn). threads: of each process; null takes torch's number. deterministic: null
-    means yes on the CPU, no elsewhere. evaluate: after every task, or after the last one only.
-    tracker: also log to tensorboard, wandb, mlflow. log_every: steps between lines of
-    metrics.jsonl. checkpoint_every: steps (200) or time (30s, 5m, 1h); the end of a task always has
-    a checkpoint. keep_tasks: keep the network after every task, in tasks/. on_nonfinite: stop at a
-    step whose loss or gradient is not finite, or skip it.
+    means yes on the CPU, no elsewhere. evaluate: after every task, after the last one only, or
+    after every task and every 50 steps (every:50), with up to 200 images of each task or another
+    number of them (every:50:1000). tracker: also log to tensorboard, wandb, mlflow. log_every:
+    steps between lines of metrics.jsonl. checkpoint_every: steps (200) or time (30s, 5m, 1h); the
+    end of a task always has a checkpoint. keep_tasks: keep the network after every task, in tasks/.
+    on_nonfinite: stop at a step whose loss or gradient is not finite, or skip it.
     """
 
     preset: Annotated[str | None, MayDiffer()] = None
@@ -243,7 +257,7 @@ class RunConfig(Section):
     strategy: Annotated[Literal["ddp", "ddp-syncbn"], MayDiffer("study", "resume")] = "ddp"
     threads: Annotated[int | None, MayDiffer("study", "processes")] = Field(None, ge=1, le=1024)
     deterministic: Annotated[bool | None, MayDiffer()] = None
-    evaluate: Literal["every", "last"] = "every"
+    evaluate: Annotated[str, BeforeValidator(_evaluate)] = "every"
     tracker: Annotated[list[str], MayDiffer("resume")] = []
     log_every: Annotated[int, MayDiffer("study")] = Field(10, ge=1)
     checkpoint_every: Annotated[str, BeforeValidator(_interval), MayDiffer("study", "resume")] = (
@@ -262,6 +276,13 @@ class RunConfig(Section):
     @model_serializer(mode="wrap")
     def _numbered(self, dump: SerializerFunctionWrapHandler) -> Tree:
         return {"schema": SCHEMA, **dump(self)}
+
+    @property
+    def anytime(self) -> tuple[int, int] | None:
+        """Steps between evaluations during a task, and images of each task."""
+        if not (match := EVERY_STEPS.fullmatch(self.evaluate)):
+            return None
+        return int(match[1]), int(match[2] or ANYTIME_IMAGES)
 
     def as_yaml(self) -> str:
         tree = self.model_dump(mode="json")

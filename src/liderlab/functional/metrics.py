@@ -1,7 +1,9 @@
-"""Metrics of a run, computed from its accuracy matrix.
+"""Metrics of a run, computed from its accuracy matrix or from its accuracies during training.
 
 matrix: (T, T) in percent, a[t, i] = accuracy on task i after training task t; NaN where it was not
 measured. A metric that needs such an entry is NaN too.
+curve: (n, T) in percent, accuracy on each task at n moments of training; NaN for tasks not seen
+yet. task: (n,), the task in training at each moment, or just trained.
 """
 
 import torch
@@ -41,3 +43,28 @@ def forward_transfer(matrix: Tensor, untrained: Tensor) -> float:
 def average_incremental_accuracy(matrix: Tensor) -> float:
     """AIA = mean over t of mean_{i≤t} a_i^t."""
     return float(torch.stack([matrix[t, : t + 1].mean() for t in range(len(matrix))]).mean())
+
+
+def minimum_accuracy(curve: Tensor, task: Tensor) -> float:
+    """min-ACC = 1/(T−1) Σ_{i<T−1} min_{n: task_n > i} a_i^n, the lowest accuracy on each task since
+    it has been learned (De Lange et al., 2023).
+
+    >>> curve = torch.tensor([[90.0, float("nan")], [20.0, 50.0], [60.0, 80.0]])
+    >>> minimum_accuracy(curve, torch.tensor([0, 1, 1]))
+    20.0
+    """
+    later = task[:, None] > torch.arange(curve.shape[1])
+    lowest = torch.where(later, curve, torch.inf).amin(0)
+    return float(lowest.where(later.any(0), torch.nan)[:-1].mean())
+
+
+def worst_case_accuracy(curve: Tensor, task: Tensor) -> float:
+    """WC-ACC = 1/T a_{T−1} + (1 − 1/T) min-ACC, with a_{T−1} at the last moment."""
+    tasks = curve.shape[1]
+    now = float(curve[-1, -1])
+    return now if tasks == 1 else now / tasks + (1 - 1 / tasks) * minimum_accuracy(curve, task)
+
+
+def average_anytime_accuracy(curve: Tensor) -> float:
+    """AAA = mean over n of the mean accuracy on the tasks seen at that moment."""
+    return float(curve.nanmean(1).mean())

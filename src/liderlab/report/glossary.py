@@ -57,6 +57,31 @@ METRICS = {
     ),
 }
 
+ANYTIME = {
+    "min_acc": Metric(
+        "min-ACC",
+        "minimum accuracy",
+        +1,
+        "The lowest accuracy on each task but the last at any moment after it was learned, "
+        "averaged over these tasks. Far below the accuracy at the ends of tasks: a stability gap.",
+    ),
+    "wc_acc": Metric(
+        "WC-ACC",
+        "worst-case accuracy",
+        +1,
+        "The final accuracy on the last task and the minimum accuracy of each earlier one, "
+        "averaged over all tasks.",
+    ),
+    "aaa": Metric(
+        "AAA",
+        "average anytime accuracy",
+        +1,
+        "The mean accuracy on the tasks so far, averaged over all moments of measurement.",
+    ),
+}
+"""Metrics of runs that were evaluated during tasks (--evaluate every:50), on a part of the test
+images."""
+
 TERMS = {
     "class-incremental": "The network chooses among all classes seen so far.",
     "task-incremental": "The network knows the task and chooses among its classes only.",

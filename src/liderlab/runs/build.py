@@ -32,6 +32,7 @@ from ..regularizers import REGULARIZERS
 from ..streams import BENCHMARKS
 from ..streams.splitting import SplitStream, on_device, shuffled_order
 from ..streams.subsets import hold_out, limit_per_class
+from ..training.anytime import Anytime
 from ..training.loop import Loop
 from ..training.optimizers import OPTIMIZERS, make_clip, make_optimizer
 from ..training.precision import check_precision
@@ -133,7 +134,8 @@ def build(config: RunConfig, folder: Path | None = None, team: Team | None = Non
             look_every=1
             if device.type == "cpu" or config.on_nonfinite == "skip"
             else config.log_every,
-            evaluate=config.evaluate,
+            evaluate="last" if config.evaluate == "last" else "every",
+            anytime=Anytime(stream, *config.anytime) if config.anytime else None,
             precision=config.precision,
             compile=config.compile,
             team=team,

@@ -1,7 +1,7 @@
 """A run's folder.
 
 config.yaml     complete: `lider run --config` repeats the run
-metrics.jsonl   one line per logged step and per task
+metrics.jsonl   one line per logged step, per task, and per evaluation during a task
 progress.json   steps taken and planned; deleted when the run has finished
 result.json     the metrics, the configuration, the versions; written last
 checkpoints/    the last two, each with all state: network, memory, targets, generators, …

@@ -6,13 +6,15 @@ import math
 from typing import Any
 
 from ..distributed.launch import describe_ranks
-from ..training.loop import Event, TaskDone
+from ..training.loop import Event, Measured, TaskDone
 from .build import Run
 from .provenance import versions
 
 
 def metrics_line(work: Run, event: Event) -> dict[str, Any] | None:
     """The line of metrics.jsonl for an event; None for a step that is not logged."""
+    if isinstance(event, Measured):
+        return {"kind": "anytime", **event.point}
     if isinstance(event, TaskDone):
         index, evaluation = event.task.index, event.evaluation
         rows = {
@@ -25,6 +27,7 @@ def metrics_line(work: Run, event: Event) -> dict[str, Any] | None:
             "step": work.loop.steps,
             "task": index,
             **{name: [_finite(v) for v in matrix[index].tolist()] for name, matrix in rows.items()},
+            **({"anytime": event.point} if event.point else {}),
         }
     last_of_epoch = event.batch == event.batches - 1
     if work.loop.steps % work.config.log_every and not last_of_epoch:
@@ -59,8 +62,11 @@ def result_of(work: Run, seconds: float, cpu: float | None) -> dict[str, Any]:
     """The content of result.json."""
     stream, loop = work.stream, work.loop
     parallel = {} if loop.team.size == 1 else describe_ranks(loop.team, work.config.strategy)
+    accuracies = loop.evaluation.summary()
+    for setting, values in (loop.anytime.summary() if loop.anytime else {}).items():
+        accuracies[setting] |= values
     return {
-        **loop.evaluation.summary(),
+        **accuracies,
         "config": work.config.model_dump(mode="json"),
         "scale": work.config.scale and work.config.scale.model_dump(mode="json"),
         "classes": list(stream.names),

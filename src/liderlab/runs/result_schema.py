@@ -43,6 +43,9 @@ class _Accuracy(_Part):
     bwt: Number
     fwt: Number
     aia: Number
+    min_acc: Number = None
+    wc_acc: Number = None
+    aaa: Number = None
     accuracy_matrix: Annotated[Matrix, AfterValidator(_square)]
     memory_accuracy: Matrix | None = None
 

@@ -5,6 +5,7 @@
             learner.start(fit)                        # a new optimizer; LiDER calibrates
             for epoch in range(fit.epochs):
                 for batch in shuffled(fit.data):
+                    anytime.measure()                         # every so many steps, if wanted
                     terms  = method.losses(batch)             # draws replay batches as needed
                     terms |= regularizer.losses()             # of each, from the passes it watched
                     learner.step(terms)                       # the only backward() and step()
@@ -42,6 +43,7 @@ from ..memory.buffer import digest
 from ..methods.base import Method
 from ..regularizers.base import Regularizer
 from ..types import Fit, Recipe, State, Stream, Task, Terms
+from .anytime import Anytime, Point
 from .deferred import Deferred
 from .evaluation import Evaluation
 from .learner import Learner, NotFinite
@@ -74,14 +76,23 @@ class StepDone:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """Accuracies have been measured in the middle of a task."""
+
+    task: Task
+    point: Point
+
+
+@dataclass(frozen=True)
 class TaskDone:
-    """A task has been trained and evaluated."""
+    """A task has been trained and evaluated. point: anytime accuracies at its end, if wanted."""
 
     task: Task
     evaluation: Evaluation
+    point: Point | None = None
 
 
-Event = StepDone | TaskDone
+Event = StepDone | Measured | TaskDone
 
 
 class Loop:
@@ -102,6 +113,7 @@ class Loop:
         on_nonfinite: Literal["stop", "skip"] = "stop",
         look_every: int = 1,
         evaluate: Literal["every", "last"] = "every",
+        anytime: Anytime | None = None,
         precision: Precision = "float32",
         compile: str | None = None,
         team: Team | None = None,
@@ -118,6 +130,7 @@ class Loop:
             stream.tasks
         )  # seconds, after each task; no part of the state
         self._evaluate, self._on_nonfinite = evaluate, on_nonfinite
+        self.anytime = anytime
         self._recipe, self._epochs, self._offer = recipe, epochs, offer
         self._device = next(network.parameters()).device
         example = torch.zeros(2, *stream.image_shape, device=self._device)
@@ -145,9 +158,9 @@ class Loop:
             for fit in fits[self.cursor.fit :]:
                 yield from self._run_fit(task, fit, len(fits))
                 self.cursor = Cursor(task.index, self.cursor.fit + 1)
-            self._end_task(task, fits)
+            point = self._end_task(task, fits)
             self.cursor = Cursor(task.index + 1)
-            yield TaskDone(task, self.evaluation)
+            yield TaskDone(task, self.evaluation, point)
 
     @property
     def skipped(self) -> int:
@@ -165,12 +178,15 @@ class Loop:
             recipe = regularizer.adapt(recipe, task)
         return self.method.plan(task, self.stream, recipe, self._epochs, self.memory)
 
-    def _run_fit(self, task: Task, fit: Fit, fits: int) -> Iterator[StepDone]:
+    def _run_fit(self, task: Task, fit: Fit, fits: int) -> Iterator[StepDone | Measured]:
         self._start_fit(task, fit)
         while self.cursor.epoch < fit.epochs:
             epoch = self.cursor.epoch
             batches = self._shuffled(fit, self.cursor)
             for number in range(self.cursor.batch, len(batches)):
+                # before the next step, not after the last: a resumed run then measures it as well
+                if self.anytime and (epoch or number) and self.anytime.due(self.steps):
+                    yield Measured(task, self._measure(self.anytime, task))
                 progress = epoch + number / len(batches)
                 self._learner.set_epoch(progress)
                 try:
@@ -252,7 +268,7 @@ class Loop:
         order = torch.randperm(len(fit.data), generator=self.generators.keyed(*key))
         return _cut(order, fit)
 
-    def _end_task(self, task: Task, fits: list[Fit]) -> None:
+    def _end_task(self, task: Task, fits: list[Fit]) -> Point | None:
         fit = fits[-1] if fits else Fit(task.train, 0, self._recipe)
         deferred = Deferred(self.network, self.team)
         step = self._step(task, fit, fit.epochs, deferred)
@@ -273,7 +289,15 @@ class Loop:
             classifier = self.method.classifier(self.network)
             self.evaluation.after_task(classifier, self.stream, task, self.team)
             self.evaluation.remember(classifier, self.stream, self.memory, task, self.team)
-            self.evaluating[task.index] = time.monotonic() - started
+            self.evaluating[task.index] += time.monotonic() - started
+        return self._measure(self.anytime, task) if self.anytime and self._trained else None
+
+    def _measure(self, anytime: Anytime, task: Task) -> Point:
+        started = time.monotonic()
+        classifier = self.method.classifier(self.network)
+        point = anytime.measure(classifier, task, self.steps, self.team)
+        self.evaluating[task.index] += time.monotonic() - started
+        return point
 
     def _evaluate_untrained(self, now: Task) -> None:
         """Measure the initial network, with which FWT compares, on tasks that need it now: not
@@ -320,6 +344,7 @@ class Loop:
             "memory": self.memory.state_dict(),
             "generators": self.generators.state_dict(),
             "evaluation": self.evaluation.state_dict(),
+            **({"anytime": self.anytime.state_dict()} if self.anytime else {}),
         }
 
     def _optimizer_state(self) -> State:
@@ -338,6 +363,8 @@ class Loop:
         self.memory.load_state_dict(state["memory"])
         self.generators.load_state_dict(state["generators"])
         self.evaluation.load_state_dict(state["evaluation"])
+        if self.anytime:
+            self.anytime.load_state_dict(state["anytime"])
 
 
 def _cut(order: Tensor, fit: Fit) -> list[Tensor]:

@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.table import Table
 
 from ..formatting import mean_std, mean_std_of, number
-from ..glossary import METRICS, SETTINGS
+from ..glossary import ANYTIME, METRICS, SETTINGS, Metric
 
 Result = Mapping[str, Any]
 COLUMNS = 10  # tasks beside each other in the accuracy matrix
@@ -44,14 +44,21 @@ def _faa_ff_table(count: str) -> Table:
     return table
 
 
-def metric_table(result: Result) -> Table:
-    """Every metric of one run, in both settings."""
-    table = Table(title="percent", title_justify="left")
+def metric_table(result: Result) -> Group:
+    """Every metric of one run, in both settings; those during training in a table of their own."""
+    tables = [_metric_table(result, METRICS, "percent")]
+    if "aaa" in result["class_incremental"]:
+        tables.append(_metric_table(result, ANYTIME, "during training, percent"))
+    return Group(*tables)
+
+
+def _metric_table(result: Result, metrics: Mapping[str, Metric], title: str) -> Table:
+    table = Table(title=title, title_justify="left")
     table.add_column("")
-    for metric in METRICS.values():
+    for metric in metrics.values():
         table.add_column(metric.label, justify="right")
     for setting, label in SETTINGS.items():
-        table.add_row(label, *(number(result[setting][metric]) for metric in METRICS))
+        table.add_row(label, *(number(result[setting][metric]) for metric in metrics))
     return table
 
 

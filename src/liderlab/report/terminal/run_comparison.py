@@ -17,7 +17,7 @@ from ...config.diff import flat
 from ...errors import UserError, unknown
 from ...functional.statistics import ConfidenceInterval
 from ..formatting import MISSING, mean_std_of, number, plain
-from ..glossary import METRICS, SETTINGS
+from ..glossary import ANYTIME, METRICS, SETTINGS
 from ..html_table import html_table
 from ..run_records import read_all
 from ..seed_groups import (
@@ -26,6 +26,8 @@ from ..seed_groups import (
     group_by_seed,
     seed_difference,
 )
+
+ALL = METRICS | ANYTIME
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,8 +69,8 @@ class Comparison:
         self, metric: str = "faa", setting: str = "class_incremental"
     ) -> ConfidenceInterval | None:
         """b − a, paired by seed, with its 95 % interval; None where the metric is not defined."""
-        if metric not in METRICS:
-            raise unknown("metric", metric, METRICS)
+        if metric not in ALL:
+            raise unknown("metric", metric, ALL)
         if setting not in SETTINGS:
             raise unknown("setting", setting, SETTINGS)
         return self.metric(setting, metric)[-1]
@@ -80,7 +82,7 @@ class Comparison:
         tree["configuration"] = self.configuration()
         for setting in SETTINGS:
             tree[setting] = {}
-            for metric in METRICS:
+            for metric in self._metrics():
                 *values, between = self.metric(setting, metric)
                 a, b = (fmean(v) if v else None for v in values)
                 difference = between and vars(between)
@@ -99,18 +101,28 @@ class Comparison:
             f"{group.label} ({name})" for group, name in zip(self.groups, self.names, strict=True)
         )
         rows = [
-            [f"{label}, {METRICS[metric].label} {METRICS[metric].arrow}", *map(str, cells)]
+            [f"{label}, {ALL[metric].label} {ALL[metric].arrow}", *map(str, cells)]
             for setting, label in SETTINGS.items()
             for metric, cells in self._cells(setting)
         ]
         title = f"A: {a}; B: {b}. {_metric_title(self)}"
         return html_table(title, ["", "A", "B", "B − A"], rows)
 
+    def _metrics(self) -> list[str]:
+        """All metrics that a run can have, and those of evaluation during tasks if one has them."""
+        more = any(
+            "aaa" in (run.result or {}).get("class_incremental", {})
+            for group in self.groups
+            for run in group.runs
+        )
+        return [*METRICS, *ANYTIME] if more else [*METRICS]
+
     def _cells(self, setting: str) -> Iterator[tuple[str, tuple[str, str, Text]]]:
         """The texts of a, b and b − a for every metric."""
-        for metric, fact in METRICS.items():
+        for metric in self._metrics():
             a, b, between = self.metric(setting, metric)
-            yield metric, (mean_std_of(a), mean_std_of(b), _difference(between, fact.better))
+            better = ALL[metric].better
+            yield metric, (mean_std_of(a), mean_std_of(b), _difference(between, better))
 
 
 def _read_group(paths: Sequence[Path], name: str) -> tuple[SeedGroup, list[str]]:
@@ -165,7 +177,7 @@ def _metric_table(comparison: Comparison) -> Table:
     for setting, label in SETTINGS.items():
         table.add_row(Text(label, style="dim"))
         for metric, cells in comparison._cells(setting):
-            table.add_row(f"  {METRICS[metric].label} {METRICS[metric].arrow}", *cells)
+            table.add_row(f"  {ALL[metric].label} {ALL[metric].arrow}", *cells)
     return table
 
 

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from ...runs.build import Run
-from ...training.loop import Event, StepDone
+from ...training.loop import Event, StepDone, TaskDone
 from ..notebook_bar import NotebookBar
 
 
@@ -83,7 +83,7 @@ class ProgressDisplay:
             self._steps = work.loop.steps
             self._planned = max(self._planned or work.loop.planned_steps(), self._steps)
             self._show_step(work, event)
-        elif not self._bar:
+        elif isinstance(event, TaskDone) and not self._bar:
             accuracy = event.evaluation.class_incremental[event.task.index].nanmean()
             if accuracy == accuracy:
                 task = f"task {event.task.index + 1}/{len(work.stream.tasks)}"

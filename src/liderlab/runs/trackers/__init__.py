@@ -99,15 +99,20 @@ def flat(line: Mapping[str, Any]) -> dict[str, float]:
     {'loss/ce': 1.5, 'lider/lambda/layer1': 2.0}
     >>> flat({"kind": "task", "task": 0, "class_incremental": [0.5, None]})
     {'class-incremental/task 1': 0.5, 'class-incremental/mean': 0.5}
+    >>> flat({"kind": "anytime", "task": 0, "class_incremental": [0.5]})
+    {'anytime/class-incremental/task 1': 0.5, 'anytime/class-incremental/mean': 0.5}
     """
     if line["kind"] == "step":
         terms = {f"loss/{name}": value for name, value in line["terms"].items()}
         numbers = (terms | line["readings"]).items()
         return {_ascii(name): value for name, value in numbers if value is not None}
     values: dict[str, float] = {}
+    if line.get("anytime"):
+        values |= flat({"kind": "anytime", **line["anytime"]})
     for scenario in SCENARIOS:
         seen = line.get(scenario, [])[: line["task"] + 1]
         name = scenario.replace("_", "-")
+        name = f"anytime/{name}" if line["kind"] == "anytime" else name
         values |= {f"{name}/task {i}": v for i, v in enumerate(seen, 1) if v is not None}
         if seen and None not in seen:
             values[f"{name}/mean"] = sum(seen) / len(seen)
