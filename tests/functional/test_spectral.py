@@ -5,7 +5,13 @@ import torch
 from torch import Tensor, nn
 from torch.func import jacrev
 
-from liderlab.functional.spectral import batch_norm_scale, operator_norm, spectral_norm
+from liderlab.functional.spectral import (
+    batch_norm_scale,
+    operator_norm,
+    power_iteration,
+    spectral_norm,
+    weight_map,
+)
 
 
 def dense(apply, shape: tuple[int, ...]) -> Tensor:
@@ -73,3 +79,37 @@ def test_wrong_layers_are_refused():
         spectral_norm(nn.ReLU(), (3,))
     with pytest.raises(ValueError, match="running statistics"):
         spectral_norm(nn.BatchNorm2d(2, track_running_stats=False), (2, 4, 4))
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (nn.Linear(5, 7), (1, 5)),
+        (nn.Conv2d(3, 4, 3, padding=1, stride=2), (1, 3, 7, 5)),
+        (nn.Conv2d(3, 6, 3, padding=1, padding_mode="circular", groups=3), (1, 3, 5, 5)),
+        (nn.Conv1d(2, 3, 5, padding=2), (1, 2, 9)),
+    ],
+)
+def test_power_iteration_gives_the_norm_and_its_gradient(layer, shape):
+    """Against the decomposition of the dense matrix: d σ₁ / d W too."""
+    torch.manual_seed(0)
+    layer = layer.double()
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter)
+    apply = weight_map(layer)
+    vector = power_iteration(apply, torch.randn(shape, dtype=torch.float64), 3000)
+    estimate = apply(vector).norm()
+    truth = torch.linalg.svdvals(dense(apply, shape))[0]
+    torch.testing.assert_close(estimate, truth)
+    gradients = [torch.autograd.grad(value, layer.weight)[0] for value in (estimate, truth)]
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
+
+
+def test_power_iteration_keeps_its_vector_where_the_map_is_zero():
+    vector = torch.ones(3)
+    assert torch.equal(power_iteration(lambda x: 0 * x, vector, 2), vector)
+
+
+def test_layers_that_are_not_linear_have_no_weight_map():
+    assert weight_map(nn.BatchNorm2d(3)) is None
+    assert weight_map(nn.ConvTranspose2d(2, 2, 3)) is None

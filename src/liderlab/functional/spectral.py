@@ -11,6 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 from torch.func import vjp
+from torch.nn.functional import linear
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
@@ -47,6 +48,39 @@ def operator_norm(
     size = zeros.numel()
     top = top_eigenvalues(square, size, like=zeros, tol=tol, generator=generator)
     return float(top.clamp_min(0).sqrt())
+
+
+def weight_map(layer: nn.Module) -> Callable[[Tensor], Tensor] | None:
+    """x ↦ W x of a linear layer or convolution, without bias and past all hooks; None for others.
+
+    Unlike `linear_part` it takes one pass, and its gradient with respect to W is that of W x.
+    """
+    if isinstance(layer, nn.Linear):
+        return lambda x: linear(x, layer.weight)
+    if isinstance(layer, (nn.Conv1d, nn.Conv2d, nn.Conv3d)):
+        return lambda x: layer._conv_forward(x, layer.weight, None)
+    return None
+
+
+def power_iteration(
+    apply: Callable[[Tensor], Tensor], vector: Tensor, iterations: int = 1
+) -> Tensor:
+    """v ← WᵀW v / ‖WᵀW v‖ from a start vector: towards the direction that W stretches most.
+
+    ‖W v‖ is then at most σ₁, and its gradient with v held constant tends to that of σ₁.
+
+    >>> scales = torch.tensor([1.0, 3.0, 2.0])
+    >>> power_iteration(lambda x: scales * x, torch.ones(3), 50).abs().round(decimals=3)
+    tensor([0., 1., 0.])
+    """
+    for _ in range(iterations):
+        with torch.enable_grad():
+            x = vector.detach().requires_grad_()
+            stretched = apply(x)
+        (back,) = torch.autograd.grad(stretched, x, stretched.detach())
+        norm = back.norm()
+        vector = torch.where(norm > 0, back / norm, vector.detach())  # W = 0: any v will do
+    return vector.detach()
 
 
 def spectral_norm(

@@ -16,6 +16,7 @@ REGULARIZERS: ClassRegistry[Regularizer] = ClassRegistry(
         ("lider", "lider:LiDER", "bounds each stage's Lipschitz constant on replayed samples"),
         ("oewc", "oewc:OEWC", "holds weights in place by a running diagonal Fisher"),
         ("olap", "olap:OLAP", "holds layers in place by a running Kronecker-factored curvature"),
+        ("spectral", "spectral:Spectral", "keeps every layer's largest singular value near one"),
         ("ssgd", "ssgd:SSGD", "stable training: falling learning rate, dropout, small batches"),
     ),
 )
