@@ -38,7 +38,7 @@ class Spectral(Regularizer):
     paper = "Lewandowski et al."
     year = 2025
 
-    def __init__(self, weight: float = 0.01, iterations: int = 3) -> None:
+    def __init__(self, weight: float = 0.001, iterations: int = 3) -> None:
         super().__init__()
         check_numbers(weight=weight, at_least=0)
         check_numbers(iterations=iterations, at_least=1, whole=True)
