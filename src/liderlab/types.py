@@ -7,7 +7,7 @@ memory alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
@@ -120,12 +120,22 @@ def _joined(parts: Sequence[Tensor], order: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Task:
-    """One stretch of the stream: its classes are consecutive positions of the class order."""
+    """One stretch of the stream.
+
+    classes: of its test images, ascending positions in the class order; other tasks may have them
+    too. also: further classes that its training images show.
+    """
 
     index: int
-    classes: range
+    classes: Sequence[int]
     train: Source
     test: Source
+    also: Sequence[int] = ()
+
+
+def seen_classes(tasks: Iterable[Task]) -> list[int]:
+    """The classes that these tasks show in training, ascending."""
+    return sorted({c for task in tasks for c in (*task.classes, *task.also)})
 
 
 class Transform(Protocol):

@@ -150,6 +150,11 @@ def test_own_data(lider: Lider, capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("runs/mine/result.json").is_file()
 
 
+def test_streams(lider: Lider) -> None:
+    everything(lider, ROOT / "docs/streams.md")
+    assert Path("runs/names/result.json").is_file()
+
+
 @pytest.mark.parametrize(
     ("page", "examples"),
     [("own-loop", ["own_loop"]), ("extending", ["custom_method", "custom_regularizer"])],

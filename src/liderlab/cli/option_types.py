@@ -110,7 +110,19 @@ Regularizer = Annotated[
 Buffer = Annotated[
     int | None, option("Size of the memory, in samples.", WHAT, default="the benchmark's")
 ]
-Tasks = Annotated[int | None, option("Number of tasks.", WHAT, default="the benchmark's")]
+Tasks = Annotated[
+    str | None,
+    option(
+        "Number of tasks, or of the classes of each: 6, or 50,10,10,10,10,10.",
+        WHAT,
+        metavar="TASKS",
+        default="the benchmark's",
+    ),
+]
+Base = Annotated[
+    int | None,
+    option("Classes of the first task; the other tasks share the rest.", WHAT, default="a share"),
+]
 ORDERS = ("natural", "shuffled")
 ClassOrder = Annotated[
     str | None, option("natural, shuffled, or all classes like 3,1,2,0.", WHAT, values=ORDERS)

@@ -47,6 +47,7 @@ def run(
     width: o.Width = None,
     pretrained: o.Pretrained = None,
     tasks: o.Tasks = None,
+    base: o.Base = None,
     class_order: o.ClassOrder = None,
     seed: o.Seed = None,
     device: o.Device = None,
@@ -108,7 +109,8 @@ def run(
             "backbone": backbone,
             "width": width,
             "pretrained": pretrained,
-            "tasks": tasks,
+            "tasks": _tasks(tasks),
+            "base": base,
             "class_order": _class_order(class_order),
             "seed": seed,
             "device": device,
@@ -132,6 +134,12 @@ def run(
     out = out or default_folder(complete)
     existing: Existing | None = "replace" if force else "resume" if resume else None
     train(complete, out, existing, allow_changed_imports)
+
+
+def _tasks(text: str | None) -> Any:
+    if text is None or "," not in text:
+        return text
+    return [int(part) if part.strip().isdecimal() else part for part in text.split(",")]
 
 
 def _class_order(text: str | None) -> Any:

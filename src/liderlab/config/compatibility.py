@@ -32,8 +32,12 @@ DEFAULTS = ("sgd", "multistep")
 
 def check(config: RunConfig) -> None:
     """Refuse a configuration that cannot work, in one sentence."""
-    method = config.method.name
+    method, benchmark = config.method.name, config.benchmark
     made = METHODS.class_of(method)
+    if benchmark.base is not None and isinstance(benchmark.tasks, list):
+        raise UserError("benchmark.base needs the number of tasks, not a list: --base 50 --tasks 6")
+    if benchmark.class_names and benchmark.class_order != "natural":
+        raise UserError("the class names in benchmark.tasks set the order: leave out class_order")
     if made.rehearsal and config.memory.size < 2:
         raise UserError(
             f"{method} rehearses and needs a memory: a buffer of 2 samples or more, "

@@ -26,6 +26,7 @@ NEW_IN_3: dict[str, Any] = {
     "training.clip": None,
     "training.schedule": {"name": "multistep", "by": "epoch", "warmup": 0.0},
     "imports": [],
+    "benchmark.base": None,
     "regularizers.lider.target_lr": 1.0,
 }
 """Fields that joined with schema 3, by dotted name, at the values of every older run. A run that

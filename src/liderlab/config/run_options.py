@@ -36,7 +36,8 @@ class RunOptions(TypedDict, total=False):
     backbone: Choice | None
     width: int | None
     pretrained: str | Path | None
-    tasks: int | None
+    tasks: int | Sequence[int] | Sequence[Sequence[str]] | None
+    base: int | None
     class_order: str | Sequence[int] | None
     seed: int | None
     device: str | None
@@ -57,6 +58,7 @@ class RunOptions(TypedDict, total=False):
 
 FIELDS = {
     "tasks": "benchmark.tasks",
+    "base": "benchmark.base",
     "class_order": "benchmark.class_order",
     "stream_device": "benchmark.device",
     "width": "backbone.width",

@@ -71,6 +71,23 @@ def _class_order(value: Any) -> Any:
     return value
 
 
+def _tasks(value: Any) -> Any:
+    """Checked before pydantic does, like the class order; class names may look like numbers."""
+    if isinstance(value, (list, tuple)) and value:
+        if all(type(n) is int and n >= 1 for n in value):
+            return list(value)
+        if all(isinstance(names, (list, tuple)) and names for names in value) and all(
+            isinstance(name, str) or type(name) is int for names in value for name in names
+        ):
+            return [[str(name) for name in names] for names in value]
+    elif value is None or (str(value).isdecimal() and int(value) >= 1):
+        return value if value is None else int(value)
+    raise ValueError(
+        "expected the number of tasks, the number of classes of each like [50, 10, 10], or their "
+        "names like [[cat, dog], [bird]]"
+    )
+
+
 def _increasing(milestones: list[int]) -> list[int]:
     if milestones != sorted({m for m in milestones if m > 0}):
         raise ValueError("expected epochs from 1 on, each later than the one before")
@@ -139,13 +156,15 @@ Count = Annotated[int | None, Field(ge=1, le=10**15)]
 
 
 class BenchmarkSection(Named):
-    """tasks: null takes the benchmark's own number. class_order: natural, shuffled (by the run's
-    seed), or a list of all classes. train_per_class, test_per_class: use the first so many images
-    of each class; null uses all. device: holds the images; null leaves them on the host.
-    validation: this share of each class's training images replaces the test images, to choose
-    hyperparameters by; null evaluates on the test images."""
+    """tasks: their number (null takes the benchmark's own), the number of classes of each, or their
+    class names. base: the first task's number of classes; the other tasks share the rest equally.
+    class_order: natural, shuffled (by the run's seed), or a list of all classes. train_per_class,
+    test_per_class: use the first so many images of each class; null uses all. device: holds the
+    images; null leaves them on the host. validation: this share of each class's training images
+    replaces the test images, to choose hyperparameters by; null evaluates on the test images."""
 
-    tasks: int | None = Field(None, ge=1)
+    tasks: Annotated[int | list[int] | list[list[str]] | None, BeforeValidator(_tasks)] = None
+    base: int | None = Field(None, ge=1)
     class_order: Annotated[
         Literal["natural", "shuffled"] | list[int], BeforeValidator(_class_order)
     ] = "natural"
@@ -153,6 +172,12 @@ class BenchmarkSection(Named):
     test_per_class: Count = None
     device: Annotated[str | None, MayDiffer()] = None
     validation: float | None = Field(None, gt=0, lt=1)
+
+    @property
+    def class_names(self) -> list[list[str]]:
+        """The class names of each task, if the tasks are given so."""
+        tasks = self.tasks if isinstance(self.tasks, list) else []
+        return [names for names in tasks if isinstance(names, list)]
 
 
 class MemorySection(Section):

@@ -10,9 +10,15 @@ import torch
 from torch import Tensor
 
 
-def final_average_accuracy(matrix: Tensor) -> float:
-    """FAA = mean_i a_i^{T−1}."""
-    return float(matrix[-1].mean())
+def final_average_accuracy(matrix: Tensor, weights: Tensor | None = None) -> float:
+    """FAA = Σ_i w_i a_i^{T−1} / Σ_i w_i, (T,) weights; None: all tasks weigh the same.
+
+    With the number of test images of each task as weights, every image weighs the same.
+
+    >>> final_average_accuracy(torch.tensor([[60.0, 80.0]]), torch.tensor([3, 1]))
+    65.0
+    """
+    return _average(matrix[-1], weights)
 
 
 def final_forgetting(matrix: Tensor) -> float:
@@ -40,9 +46,17 @@ def forward_transfer(matrix: Tensor, untrained: Tensor) -> float:
     return float((matrix.diagonal(1) - untrained[1:]).mean())
 
 
-def average_incremental_accuracy(matrix: Tensor) -> float:
-    """AIA = mean over t of mean_{i≤t} a_i^t."""
-    return float(torch.stack([matrix[t, : t + 1].mean() for t in range(len(matrix))]).mean())
+def average_incremental_accuracy(matrix: Tensor, weights: Tensor | None = None) -> float:
+    """AIA = mean over t of mean_{i≤t} a_i^t; weights as in FAA, within each t."""
+    rows = [_average(row[: t + 1], weights) for t, row in enumerate(matrix)]
+    return float(torch.tensor(rows, dtype=matrix.dtype).mean())
+
+
+def _average(accuracies: Tensor, weights: Tensor | None) -> float:
+    if weights is None:
+        return float(accuracies.mean())
+    w = weights[: len(accuracies)].to(accuracies)
+    return float((w * accuracies).sum() / w.sum())
 
 
 def minimum_accuracy(curve: Tensor, task: Tensor) -> float:

@@ -1,6 +1,7 @@
 """Choosing samples: reservoir slots, draws, herding, CutMix; vectorised."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -126,3 +127,32 @@ def cutmix(x: Tensor, alpha: float, generator: torch.Generator) -> tuple[Tensor,
     box[rows, columns] = True
     partner, box = partner.to(x.device), box.to(x.device)
     return torch.where(box, x[partner], x), partner, 1 - float(box.double().mean())
+
+
+def wrong_labels(
+    y: Tensor,
+    task: Tensor,
+    classes: Sequence[Sequence[int]],
+    probability: float,
+    generator: torch.Generator,
+) -> tuple[Tensor, Tensor]:
+    """Replace labels (n,) with this probability by another class of their task, uniformly.
+
+    classes: of every task; a task of one class keeps its labels. Returns labels, and a mask (n,) of
+    those that were replaced.
+
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> wrong_labels(torch.tensor([2, 7]), torch.tensor([0, 0]), [(2, 7)], 1.0, generator)
+    (tensor([7, 2]), tensor([True, True]))
+    """
+    hit, which = torch.rand(2, len(y), dtype=torch.float64, generator=generator)
+    labels, replaced = y.clone(), torch.zeros(len(y), dtype=torch.bool)
+    for index in task.unique().tolist():
+        own = torch.tensor(classes[index])
+        if len(own) < 2:
+            continue
+        rows = ((task == index) & (hit < probability)).nonzero()[:, 0]
+        away = 1 + (which[rows] * (len(own) - 1)).long()  # 1 … n − 1 classes further, cyclically
+        labels[rows] = own[(torch.searchsorted(own, y[rows]) + away) % len(own)]
+        replaced[rows] = True
+    return labels, replaced

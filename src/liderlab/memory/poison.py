@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..errors import check_numbers
+from ..functional.sampling import wrong_labels
 
 
 class Poison:
@@ -17,24 +18,18 @@ class Poison:
     fraction of wrong labels (a task of one class stays clean). Stored logits are not changed.
     It has its own generator, so that poisoning changes no other draw.
 
-    classes: the class positions of every task, in order.
+    classes: the classes of every task, in order.
 
     >>> poison = Poison(1.0, [range(0, 2), range(2, 5)], seed=0)
     >>> poison(torch.tensor([0, 1]), torch.tensor([0, 0]))
     (tensor([1, 0]), tensor([True, True]))
     """
 
-    def __init__(self, probability: float, classes: Sequence[range], seed: int) -> None:
+    def __init__(self, probability: float, classes: Sequence[Sequence[int]], seed: int) -> None:
         check_numbers(probability=probability, at_least=0, at_most=1)
-        self.probability = probability
-        self._first = torch.tensor([task.start for task in classes])
-        self._count = torch.tensor([len(task) for task in classes])
+        self.probability, self.classes = probability, classes
         self.generator = torch.Generator().manual_seed(seed)
 
     def __call__(self, y: Tensor, task: Tensor) -> tuple[Tensor, Tensor]:
         """Labels (n,), and a mask (n,) of those that were replaced."""
-        hit, which = torch.rand(2, len(y), dtype=torch.float64, generator=self.generator)
-        first, count = self._first[task.long()], self._count[task.long()]
-        poisoned = (hit < self.probability) & (count > 1)
-        away = 1 + (which * (count - 1)).long()  # 1 … count − 1 classes further, cyclically
-        return torch.where(poisoned, first + (y - first + away) % count, y), poisoned
+        return wrong_labels(y, task, self.classes, self.probability, self.generator)

@@ -69,7 +69,7 @@ class ICaRL(Method):
         return [Fit(Concat((task.train, memory)), epochs, recipe)]
 
     def losses(self, batch: Batch, step: Step) -> Terms:
-        past, seen = step.task.classes.start, step.seen
+        past, seen = step.past, step.seen
         logits = step.net(batch)[:, :seen]
         old = logits.new_zeros(len(batch), past)
         if past and len(batch):

@@ -73,7 +73,7 @@ class XDER(Method):
         return Simplex(classes)
 
     def losses(self, batch: Batch, step: Step) -> Terms:
-        past, seen = step.task.classes.start, step.seen
+        past, seen = step.past, step.seen
         logits = step.net(batch)
         terms = {"stream": cross_entropy(logits[:, past:seen], batch.y - past)}
         task = batch.task
@@ -114,7 +114,7 @@ class XDER(Method):
 
     def _implant(self, slots: Tensor, output: Tensor, step: Step) -> None:
         """Update stored logits of past samples: the current and later classes are newer."""
-        newer = range(step.task.classes.start, output.shape[1])
+        newer = range(step.past, output.shape[1])
         stored, y = (step.memory.read(name, slots) for name in ("logits", "y"))
         logits = implant_logits(stored, output, y, newer, self.gamma)
         step.memory.update(slots, logits=logits)
@@ -128,7 +128,7 @@ class XDER(Method):
         order = memory.draw(len(memory), step.generator("x-der"))
         new = memory.read("task", order) == task.index
         for slots, output in self._outputs(order[new], step):
-            y, older = memory.read("y", slots), range(task.classes.start)
+            y, older = memory.read("y", slots), range(step.past)
             logits = implant_logits(output, output, y, older, self.gamma)
             memory.update(slots, logits=logits)
         for slots, output in self._outputs(order, step):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -99,7 +99,13 @@ class RunRecord:
 
     @property
     def tasks(self) -> int:
-        return int(self.config["benchmark"]["tasks"])
+        tasks = self.config["benchmark"]["tasks"]
+        return len(tasks) if isinstance(tasks, list) else int(tasks)
+
+    @property
+    def stream(self) -> str:
+        """The benchmark, and how it differs from the benchmark's own tasks."""
+        return stream_name(self.config["benchmark"])
 
     @property
     def buffer(self) -> int | None:
@@ -140,6 +146,19 @@ class RunRecord:
             if field in line:
                 rows[line["task"]] = line[field]
         return rows
+
+
+def stream_name(benchmark: Mapping[str, Any]) -> str:
+    """
+    >>> stream_name({"name": "split-digits", "tasks": [4, 3, 3], "base": None})
+    'split-digits 4+3+3'
+    """
+    tasks = benchmark["tasks"]
+    unequal = tasks if isinstance(tasks, list) else []
+    sizes = "+".join(str(len(task) if isinstance(task, list) else task) for task in unequal)
+    base = benchmark.get("base")
+    parts = [benchmark["name"], sizes, "" if base is None else f"base {base}"]
+    return " ".join(part for part in parts if part)
 
 
 def accuracy_so_far(matrix: Sequence[Sequence[float | None]]) -> list[float | None]:

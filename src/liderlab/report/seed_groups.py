@@ -31,7 +31,7 @@ class SeedGroup:
         """The values that groups must share to be compared."""
         run = self.first
         backbone = run.config["backbone"]["name"]
-        return run.benchmark, run.tasks, run.config["memory"]["size"], backbone, run.scale
+        return run.stream, run.tasks, run.config["memory"]["size"], backbone, run.scale
 
     def values(self, setting: str, metric: str) -> dict[int, float]:
         """A metric by seed, where it is defined; the mean, if a seed was run more than once."""

@@ -30,8 +30,7 @@ from ..methods.base import Method
 from ..registry import Entry
 from ..regularizers import REGULARIZERS
 from ..streams import BENCHMARKS
-from ..streams.splitting import SplitStream, on_device, shuffled_order
-from ..streams.subsets import hold_out, limit_per_class
+from ..streams.splitting import SplitStream, on_device
 from ..training.anytime import Anytime
 from ..training.loop import Loop
 from ..training.optimizers import OPTIMIZERS, make_clip, make_optimizer
@@ -39,6 +38,7 @@ from ..training.precision import check_precision
 from ..training.randomness import Generators, derive
 from ..training.schedules import SCHEDULES, make_schedule
 from ..types import Recipe
+from .benchmark_stream import benchmark_stream
 from .out_of_memory import memory_for
 from .provenance import Origin, origin_of
 from .weights import load_pretrained
@@ -156,21 +156,7 @@ def _check_tasks(stream: SplitStream) -> None:
 
 
 def build_stream(config: RunConfig) -> SplitStream:
-    order = config.benchmark.class_order
-    make = BENCHMARKS.load(config.benchmark.name)
-    options = config.benchmark.options
-    if order == "shuffled":
-        classes = len(make(tasks=1, **options).names)
-        order = shuffled_order(classes, derive(config.seed, "class order"))
-    natural = order == "natural"
-    stream: SplitStream = make(
-        tasks=config.benchmark.tasks, class_order=None if natural else order, **options
-    )
-    stream = hold_out(stream, config.benchmark.validation)
-    stream = limit_per_class(
-        stream, config.benchmark.train_per_class, config.benchmark.test_per_class
-    )
-    device = config.benchmark.device
+    stream, device = benchmark_stream(config), config.benchmark.device
     return stream if device is None else on_device(stream, find_device(device))
 
 

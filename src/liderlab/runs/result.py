@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from ..distributed.launch import describe_ranks
+from ..functional import metrics
 from ..training.loop import Event, Measured, TaskDone
 from .build import Run
 from .provenance import versions
@@ -58,11 +62,25 @@ def resolved(work: Run) -> dict[str, Any]:
     return {name: found for name, regularizer in names if (found := regularizer.resolved())}
 
 
+def _per_sample(matrix: Tensor, images: list[int]) -> dict[str, float | None]:
+    """FAA and AIA in which every test image weighs the same, not every task."""
+    weights = torch.tensor(images)
+    return {
+        "faa_per_sample": _finite(metrics.final_average_accuracy(matrix, weights)),
+        "aia_per_sample": _finite(metrics.average_incremental_accuracy(matrix, weights)),
+    }
+
+
 def result_of(work: Run, seconds: float, cpu: float | None) -> dict[str, Any]:
     """The content of result.json."""
     stream, loop = work.stream, work.loop
     parallel = {} if loop.team.size == 1 else describe_ranks(loop.team, work.config.strategy)
     accuracies = loop.evaluation.summary()
+    for setting, matrix in (
+        ("class_incremental", loop.evaluation.class_incremental),
+        ("task_incremental", loop.evaluation.task_incremental),
+    ):
+        accuracies[setting] |= _per_sample(matrix, work.origin["data"]["test"])
     for setting, values in (loop.anytime.summary() if loop.anytime else {}).items():
         accuracies[setting] |= values
     return {

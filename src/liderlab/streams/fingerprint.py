@@ -37,5 +37,5 @@ def _content(data: Source) -> bytes:
     n = len(data)
     samples = sorted({i * (n - 1) // (SAMPLES - 1) for i in range(SAMPLES)}) if n else []
     rows = data.rows(torch.tensor(samples, dtype=torch.int64))
-    labels = data.images.y[data.index] if isinstance(data, TaskData) else rows["y"]
+    labels = data.y if isinstance(data, TaskData) else rows["y"]
     return b"".join([str(n).encode(), labels.numpy().tobytes(), rows["x"].numpy().tobytes()])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..errors import UserError
-from ..types import Task, Transform
+from ..types import Source, Task, Transform
 from .augmentation import Augment
 
 ArrayLike = Any
@@ -66,6 +67,10 @@ class TaskData:
     def __len__(self) -> int:
         return len(self.index)
 
+    @property
+    def y(self) -> Tensor:
+        return self.images.y[self.index]
+
     def rows(self, index: Tensor) -> dict[str, Tensor]:
         rows = self.index[index]
         x = self.images.x[rows.to(self.images.x.device, non_blocking=True)]
@@ -85,7 +90,7 @@ class SplitStream:
 def split(
     train: Images,
     test: Images,
-    tasks: int,
+    tasks: int | Sequence[int],
     class_order: Sequence[int] | None = None,
     *,
     names: Sequence[str] | None = None,
@@ -93,8 +98,10 @@ def split(
 ) -> SplitStream:
     """Split a labelled data set into tasks of consecutive classes of `class_order`.
 
-    Labels become positions in that order, so that the classes seen so far are always 0 … n−1. If
-    the classes do not divide evenly, the first tasks get one more.
+    Labels become positions in that order, so that the classes seen so far are always 0 … n−1.
+
+    tasks: the number of classes of each task, or the number of tasks; if the classes do not divide
+    evenly into these, the first tasks get one more.
 
     >>> images = Images(torch.zeros(6, 1, 4, 4, dtype=torch.uint8), torch.arange(6) % 3)
     >>> stream = split(images, images, tasks=3, class_order=[2, 0, 1])
@@ -108,17 +115,14 @@ def split(
             f"the class order must list each of the {classes} classes 0…{classes - 1} once, "
             f"but got {order}"
         )
-    if not 1 <= tasks <= classes:
-        raise UserError(f"{classes} classes can be split into 1…{classes} tasks, not {tasks}")
+    sizes = even_sizes(classes, tasks) if isinstance(tasks, int) else tasks
     position = torch.empty(classes, dtype=torch.int64)
     position[order] = torch.arange(classes)
     train, test = (Images(part.x, position[part.y]) for part in (train, test))
-    bounds = [0]
-    for index in range(tasks):
-        bounds.append(bounds[-1] + classes // tasks + (index < classes % tasks))
+    images, tests = (TaskData(part, torch.arange(len(part.y)), 0) for part in (train, test))
     _, *shape = train.x.shape
     return SplitStream(
-        tasks=[_task(i, range(*bounds[i : i + 2]), train, test) for i in range(tasks)],
+        tasks=divide(Task(0, range(classes), images, tests), sizes),
         names=[str(c) if names is None else names[c] for c in order],
         image_shape=(shape[0], shape[1], shape[2]),
         transform=transform or Augment([0.5] * shape[0], [0.5] * shape[0]),
@@ -146,12 +150,35 @@ def _number_of_classes(train: Images, test: Images, names: Sequence[str] | None)
     return classes
 
 
-def _task(index: int, classes: range, train: Images, test: Images) -> Task:
-    parts = []
-    for images in (train, test):
-        inside = (images.y >= classes.start) & (images.y < classes.stop)
-        parts.append(TaskData(images, inside.nonzero()[:, 0], index))
-    return Task(index, classes, *parts)
+def even_sizes(classes: int, tasks: int) -> list[int]:
+    """Classes of each task, as equal as possible.
+
+    >>> even_sizes(7, 3)
+    [3, 2, 2]
+    """
+    if not 1 <= tasks <= classes:
+        raise UserError(f"{classes} classes can be split into 1…{classes} tasks, not {tasks}")
+    return [classes // tasks + (index < classes % tasks) for index in range(tasks)]
+
+
+def divide(whole: Task, sizes: Sequence[int]) -> list[Task]:
+    """Tasks of consecutive classes, made from a task with all of them."""
+    if min(sizes, default=0) < 1 or sum(sizes) != len(whole.classes):
+        raise UserError(
+            f"tasks of {', '.join(map(str, sizes)) or 'no'} classes do not add up to the "
+            f"{len(whole.classes)} classes of the data: each task needs one or more, each class one"
+        )
+    bounds = [0, *accumulate(sizes)]
+    return [_task(index, range(*pair), whole) for index, pair in enumerate(pairwise(bounds))]
+
+
+def _task(index: int, classes: range, whole: Task) -> Task:
+    def inside(data: Source) -> TaskData:
+        assert isinstance(data, TaskData)
+        rows = (data.y >= classes.start) & (data.y < classes.stop)
+        return replace(data, index=data.index[rows], task=index)
+
+    return Task(index, classes, inside(whole.train), inside(whole.test))
 
 
 def on_device(stream: SplitStream, device: torch.device) -> SplitStream:

@@ -34,7 +34,7 @@ def _first_of_each_class(data: Source, most: int | None) -> Source:
     if most is None:
         return data
     assert isinstance(data, TaskData)
-    rank = rank_in_class(data.images.y[data.index], -torch.arange(len(data)))
+    rank = rank_in_class(data.y, -torch.arange(len(data)))
     return replace(data, index=data.index[rank < most])
 
 
@@ -50,7 +50,7 @@ def hold_out(stream: SplitStream, share: float | None) -> SplitStream:
     for task in stream.tasks:
         assert isinstance(task.train, TaskData)
         data = task.train
-        held = spread_over_classes(data.images.y[data.index], share)
+        held = spread_over_classes(data.y, share)
         train, test = (replace(data, index=data.index[rows]) for rows in (~held, held))
         tasks.append(replace(task, train=train, test=test))
     return replace(stream, tasks=tasks)

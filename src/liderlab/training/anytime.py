@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ..distributed.team import Team
 from ..functional import metrics
-from ..types import State, Stream, Task
+from ..types import State, Stream, Task, seen_classes
 from .evaluation import accuracy, score
 from .randomness import derive
 
@@ -40,11 +40,10 @@ class Anytime:
     ) -> Point:
         """Add a point; training does not notice."""
         point: Point = {"step": steps, "task": now.index, **{setting: [] for setting in SETTINGS}}
+        seen = seen_classes(self._stream.tasks[: now.index + 1])
         for task in self._stream.tasks[: now.index + 1]:
             scores, y = score(classifier, self._stream, task.test, self._parts[task.index], team)
-            for setting, classes in zip(
-                SETTINGS, (range(now.classes.stop), task.classes), strict=True
-            ):
+            for setting, classes in zip(SETTINGS, (seen, task.classes), strict=True):
                 point[setting].append(accuracy(scores, y, classes))
         self.points.append(point)
         return point

@@ -11,7 +11,7 @@ from ..distributed.team import Team
 from ..functional import metrics
 from ..memory import Memory
 from ..regularizers.stages import evaluating
-from ..types import Source, State, Stream, Task
+from ..types import Source, State, Stream, Task, seen_classes
 
 BATCH = 256
 MOST_OF_MEMORY = 5_000  # rows of the memory to evaluate on, at most
@@ -49,15 +49,14 @@ class Evaluation:
         self, classifier: nn.Module, stream: Stream, now: Task, team: Team | None = None
     ) -> None:
         """Fill row `now` of both settings, and the confusion matrix."""
-        classes, seen = len(stream.names), range(now.classes.stop)
+        classes, seen = len(stream.names), seen_classes(stream.tasks[: now.index + 1])
         self.confusion = torch.zeros(classes, classes, dtype=torch.int64)
         for task in stream.tasks[: now.index + 2]:
             scores, y = score(classifier, stream, task.test, team=team)
             self.task_incremental[now.index, task.index] = accuracy(scores, y, task.classes)
             if task.index <= now.index:
                 self.class_incremental[now.index, task.index] = accuracy(scores, y, seen)
-                predicted = scores[:, seen.start : seen.stop].argmax(1)
-                pairs = torch.bincount(y * classes + predicted, minlength=classes**2)
+                pairs = torch.bincount(y * classes + best(scores, seen), minlength=classes**2)
                 self.confusion += pairs.reshape(classes, classes)
 
     def remember(
@@ -74,9 +73,9 @@ class Evaluation:
             return
         scores, y = score(classifier, stream, memory, index, team)
         task_of = memory.read("task", index)
+        seen = seen_classes(stream.tasks[: now.index + 1])
         for task in stream.tasks[: now.index + 1]:
             rows = task_of == task.index
-            seen = range(now.classes.stop)
             self.on_memory[now.index, task.index] = accuracy(scores[rows], y[rows], seen)
 
     def summary(self) -> dict[str, dict[str, object]]:
@@ -130,9 +129,14 @@ def score(
 
 
 def accuracy(scores: Tensor, y: Tensor, classes: Sequence[int]) -> float:
-    """Percent of rows whose best score among `classes` (consecutive) is the label's."""
-    predicted = scores[:, classes[0] : classes[-1] + 1].argmax(1) + classes[0]
-    return 100 * float((predicted == y).double().mean())
+    """Percent of rows whose best score among `classes` is the label's."""
+    return 100 * float((best(scores, classes) == y).double().mean())
+
+
+def best(scores: Tensor, classes: Sequence[int]) -> Tensor:
+    """(n,) the class with the best score among `classes`; of equal ones, the first."""
+    among = torch.tensor(classes)
+    return among[scores[:, among].argmax(1)]
 
 
 def _metrics(matrix: Tensor) -> dict[str, object]:

@@ -16,7 +16,7 @@ from ..distributed.team import Team
 from ..functional.sampling import draw_without_replacement
 from ..memory import Memory
 from ..regularizers.base import Regularizer
-from ..types import Batch, Fit, Origin, Source, Stream, Task, View
+from ..types import Batch, Fit, Origin, Source, Stream, Task, View, seen_classes
 from .deferred import Deferred
 from .precision import Passes
 from .randomness import Generators
@@ -26,10 +26,11 @@ class Step:
     """A method's and a regulariser's view of one step of the run.
 
     task, fit: what is being trained. epoch: within the fit. lr: the learning rate of this step.
-    seen: how many classes have appeared, the current task's included. network: read its weights
-    here, and let rows pass through `net` or `probe`. memory: read it here, change it through
-    `store` or `after`. team: the ranks that share the run. Each has its own part of every batch; a
-    method that decides by what `gather` or `present` return works on any number of them.
+    seen: all classes that have appeared, the current task's included, are below this number; past:
+    the same before the current task. network: read its weights here, and let rows pass through
+    `net` or `probe`. memory: read it here, change it through `store` or `after`. team: the ranks
+    that share the run. Each has its own part of every batch; a method that decides by what `gather`
+    or `present` return works on any number of them.
     """
 
     def __init__(
@@ -52,7 +53,10 @@ class Step:
         self.task, self.fit, self.epoch = task, fit, int(epoch)
         self.team = team or Team()
         self.lr = fit.recipe.lr * fit.recipe.schedule(epoch)
-        self.seen = task.classes.stop
+        self.past, self.seen = (
+            1 + max(seen_classes(stream.tasks[:n]), default=-1)
+            for n in (task.index, task.index + 1)
+        )
         self.network, self.memory = network, memory
         self._stream, self._regularizers = stream, regularizers
         self._generators, self._device, self._offer = generators, device, offer
@@ -169,8 +173,9 @@ class Step:
 
     @property
     def task_of(self) -> Tensor:
-        """(classes,) the task of every class."""
-        tasks = [task.index for task in self._stream.tasks for _ in task.classes]
+        """(classes,) the first task of every class."""
+        first = {c: task.index for task in reversed(self._stream.tasks) for c in task.classes}
+        tasks = [first[c] for c in sorted(first)]
         return torch.tensor(tasks).to(self._device, non_blocking=True)
 
     def generator(self, name: str) -> torch.Generator:

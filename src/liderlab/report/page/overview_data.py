@@ -66,7 +66,7 @@ def _row(group: SeedGroup, groups: Sequence[SeedGroup], paper: PaperNumbers) -> 
     return {
         "label": group.label,
         "note": group.note,
-        "benchmark": run.benchmark,
+        "benchmark": run.stream,
         "tasks": run.tasks,
         "buffer": run.buffer,
         "scale": run.scale,

@@ -75,7 +75,7 @@ def run_time(result: Result) -> str:
 
 
 def remarks(result: Result) -> list[str]:
-    """Sentences that explain missing metrics and skipped steps.
+    """Sentences that explain missing metrics, unequal tasks and skipped steps.
 
     >>> remarks({"config": {}, "skipped_steps": 2})
     ['2 steps were skipped for a non-finite loss or gradient']
@@ -83,6 +83,11 @@ def remarks(result: Result) -> list[str]:
     found = []
     if result["config"].get("evaluate") == "last":
         found.append("evaluated after the last task only: FF, BWT, FWT and AIA were not measured")
+    benchmark = result["config"].get("benchmark", {})
+    if isinstance(benchmark.get("tasks"), list) or benchmark.get("base"):
+        accuracy = result["class_incremental"]
+        weighed = (f"{m.upper()} {number(accuracy.get(f'{m}_per_sample'))}" for m in ("faa", "aia"))
+        found.append(f"class-incremental with equal weights of test images: {', '.join(weighed)}")
     if skipped := result.get("skipped_steps"):
         steps = "1 step was" if skipped == 1 else f"{skipped} steps were"
         found.append(f"{steps} skipped for a non-finite loss or gradient")

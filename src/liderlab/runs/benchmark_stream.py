@@ -1,0 +1,71 @@
+"""The stream of a run: its benchmark, split into tasks as the configuration says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from ..config.schema import BenchmarkSection, RunConfig
+from ..errors import UserError, unknown
+from ..streams import BENCHMARKS
+from ..streams.splitting import SplitStream, divide, even_sizes, shuffled_order
+from ..streams.subsets import hold_out, limit_per_class
+from ..training.randomness import derive
+
+Make = Callable[..., SplitStream]
+
+
+def benchmark_stream(config: RunConfig) -> SplitStream:
+    """The stream, with its images on the host."""
+    section = config.benchmark
+    make: Make = partial(BENCHMARKS.load(section.name), **section.options)
+    stream = _split(section, make, _class_order(section, make, config.seed))
+    stream = hold_out(stream, section.validation)
+    return limit_per_class(stream, section.train_per_class, section.test_per_class)
+
+
+def _class_order(section: BenchmarkSection, make: Make, seed: int) -> list[int] | None:
+    """The order of the classes; None is the benchmark's own."""
+    order = section.class_order
+    if isinstance(order, list):
+        return order
+    if order == "shuffled":
+        return shuffled_order(len(make(tasks=1).names), derive(seed, "class order"))
+    named = [name for task in section.class_names for name in task]
+    return _positions(named, make(tasks=1).names) if named else None
+
+
+def _positions(named: Sequence[str], names: Sequence[str]) -> list[int]:
+    for name in named:
+        if name not in names:
+            raise unknown("class", name, names)
+    if len(named) != len(names) or set(named) != set(names):
+        raise UserError(
+            f"benchmark.tasks names {len(named)} classes, {len(set(named))} of them different: "
+            f"name each of the {len(names)} classes of the data once"
+        )
+    return [names.index(name) for name in named]
+
+
+def _split(section: BenchmarkSection, make: Make, order: list[int] | None) -> SplitStream:
+    tasks = section.tasks
+    if section.base is None and not isinstance(tasks, list):
+        return make(tasks=tasks, class_order=order)
+    whole = make(tasks=1, class_order=order)
+    sizes = [n if isinstance(n, int) else len(n) for n in tasks] if isinstance(tasks, list) else []
+    if section.base is not None:
+        sizes = _with_base(section.base, tasks, len(whole.names))
+    return replace(whole, tasks=divide(whole.tasks[0], sizes))
+
+
+def _with_base(base: int, tasks: object, classes: int) -> list[int]:
+    """Classes of each task: the base, then equal shares of the rest."""
+    if not isinstance(tasks, int):
+        raise UserError("choose the number of tasks: --base 50 --tasks 6")
+    if base + tasks - 1 > classes or (tasks == 1 and base < classes):
+        raise UserError(
+            f"a base of {base} classes and {tasks - 1} further tasks do not add up to "
+            f"{classes} classes: each class belongs to one task, each task has one or more"
+        )
+    return [base] if tasks == 1 else [base, *even_sizes(classes - base, tasks - 1)]
