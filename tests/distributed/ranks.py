@@ -109,6 +109,9 @@ def cases() -> dict[str, dict[str, Any]]:
         found[f"{method} lider"] = {"method": method, "regularizers": {"lider": form | on}}
     more: dict[str, dict[str, Any]] = {
         "curvature": {"method": "er", "regularizers": {"oewc": {}, "olap": {}}},
+        "data-free": {"method": "er", "regularizers": {"spectral": {}}},
+        "worst weights": {"method": "der++", "regularizers": {"star": {}}, "recipe": UNEVEN},
+        "idle worst weights": {"method": "er", "regularizers": {"star": {}}, "recipe": TINY},
         "slower": {"method": "er", "regularizers": {"ssgd": {"dropout": 0.0}}},
         "fresh": {"method": "er", "regularizers": {"lider": SPATIAL | {"draw": "fresh"}}},
         "past": {"method": "der++", "regularizers": {"lider": SPATIAL | {"rows": "past"}}},
@@ -153,6 +156,7 @@ def cases() -> dict[str, dict[str, Any]]:
         f"shared BatchNorm {method}": {"method": method, "regularizers": {"lider": SPATIAL}, **norm}
         for method in ("er", "der++", "x-der-rpc", "gmed")
     }
+    shared["shared BatchNorm star"] = {"method": "er", "regularizers": {"star": {}}, **norm}
     shared["shared BatchNorm idle"] = {"method": "er", "recipe": TINY, **norm}
     shared["shared BatchNorm pooled"] = {"method": "er", **norm, "backbone": "pooled"}
     own: dict[str, dict[str, Any]] = {

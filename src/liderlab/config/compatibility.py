@@ -3,8 +3,8 @@
 =============================== ================================= =================================
 regulariser                     with                              why not
 =============================== ================================= =================================
-one that needs a memory (lider) a method without memory           there are no replayed samples
-                                                                  (LiDER on the stream is fine)
+one that needs a memory (lider, a method without memory           there are no replayed samples
+star)                                                             (LiDER on the stream is fine)
 lider on the stream             a method that trains on its       there are no stream samples
                                 memory alone (gdumb)
 one that works from task to     a method that does not train on   there is no last task to stay
@@ -18,6 +18,7 @@ themselves (icarl), and they need it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
 from typing import Any
 
 from ..errors import UserError
@@ -83,9 +84,10 @@ def why_not(method: str, regularizer: str, options: Mapping[str, Any]) -> str | 
     if guest.needs_memory and not host.rehearsal and options.get("on") != "stream":
         known = [name for name, entry in METHODS.items() if not entry.installed]
         rehearsing = [name for name in known if METHODS.class_of(name).rehearsal]
+        instead = f", or --{regularizer}-on stream" if "on" in signature(guest).parameters else ""
         return (
             f"{regularizer} needs replayed samples and {method} has no memory: choose a "
-            f"method that rehearses ({', '.join(rehearsing)}), or --{regularizer}-on stream"
+            f"method that rehearses ({', '.join(rehearsing)}){instead}"
         )
     if options.get("on") == "stream" and host.fits_memory:
         return (

@@ -30,6 +30,16 @@ def logit_distance(logits: Tensor, stored: Tensor) -> Tensor:
     return (logits - stored).square().mean(1)
 
 
+def kl_divergence(logits: Tensor, other: Tensor) -> Tensor:
+    """KL(p ‖ q) of p = softmax(logits), q = softmax(other), per row: (n, c), (n, c) → (n,).
+
+    >>> kl_divergence(torch.zeros(1, 2), torch.tensor([[0.0, 0.0]]))
+    tensor([0.])
+    """
+    p, q = logits.log_softmax(1), other.log_softmax(1)
+    return (p.exp() * (p - q)).sum(1)
+
+
 def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     """−t log σ(z) − (1 − t) log(1 − σ(z)), the mean over classes: (n, c), (n, c) → (n,)."""
     return F.binary_cross_entropy_with_logits(logits, targets, reduction="none").mean(1)

@@ -18,5 +18,6 @@ REGULARIZERS: ClassRegistry[Regularizer] = ClassRegistry(
         ("olap", "olap:OLAP", "holds layers in place by a running Kronecker-factored curvature"),
         ("spectral", "spectral:Spectral", "keeps every layer's largest singular value near one"),
         ("ssgd", "ssgd:SSGD", "stable training: falling learning rate, dropout, small batches"),
+        ("star", "star:STAR", "keeps predictions on replayed samples under the worst change of θ"),
     ),
 )
