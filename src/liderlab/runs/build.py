@@ -40,18 +40,21 @@ from ..training.schedules import SCHEDULES, make_schedule
 from ..types import Recipe
 from .benchmark_stream import benchmark_stream
 from .out_of_memory import memory_for
+from .pace import Pace
 from .provenance import Origin, origin_of
 from .weights import load_pretrained
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run that is ready to train. origin: fingerprint of its data, checksums of its files."""
+    """A run that is ready to train. origin: fingerprint of its data, checksums of its files. pace:
+    its speed, while it trains."""
 
     config: RunConfig
     stream: SplitStream
     loop: Loop
     origin: Origin
+    pace: Pace
 
 
 def completed(config: RunConfig) -> RunConfig:
@@ -143,7 +146,8 @@ def build(config: RunConfig, folder: Path | None = None, team: Team | None = Non
         )
     _check_tasks(stream)
     loop.planned_steps()  # refuses an impossible plan before anything is written
-    return Run(config, stream, loop, origin_of(stream, weights, import_checksums(config.imports)))
+    origin = origin_of(stream, weights, import_checksums(config.imports))
+    return Run(config, stream, loop, origin, Pace(len(stream.tasks)))
 
 
 def _check_tasks(stream: SplitStream) -> None:

@@ -2,7 +2,7 @@
 
 config.yaml     complete: `lider run --config` repeats the run
 metrics.jsonl   one line per logged step, per task, and per evaluation during a task
-progress.json   steps taken and planned; deleted when the run has finished
+progress.json   steps taken and planned, speed, time left; deleted when the run has finished
 result.json     the metrics, the configuration, the versions; written last
 checkpoints/    the last two, each with all state: network, memory, targets, generators, …
 memory/         the images of a memory on disk, which the checkpoints refer to

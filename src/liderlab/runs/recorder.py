@@ -44,10 +44,11 @@ class Recorder:
         cpu = state.get("seconds_cpu")
         self._cpu_start = None if cpu is None else time.process_time() - cpu
         self._saved_at, self._saved_steps = time.monotonic(), work.loop.steps
-        self._planned, self._progress_at = 0, -math.inf
+        self._progress_at = -math.inf
 
     def __enter__(self) -> Recorder:
         self._metrics = self._folder.open_metrics(self._logged)
+        self._work.pace.update(self._work.loop)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -65,6 +66,7 @@ class Recorder:
 
     def record(self, event: Event) -> None:
         """Log an event of the loop."""
+        self._work.pace.update(self._work.loop)
         if line := metrics_line(self._work, event):
             self._metrics.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
             self._trackers.log(line)
@@ -81,12 +83,9 @@ class Recorder:
             self._folder.keep_task(event.task.index, state)
 
     def _write_progress(self) -> None:
-        loop = self._work.loop
-        self._planned = max(self._planned or loop.planned_steps(), loop.steps)
-        seconds = round(self._seconds, 1)
-        self._folder.write_progress(
-            {"step": loop.steps, "planned": self._planned, "seconds": seconds}
-        )
+        pace, seconds = self._work.pace, round(self._seconds, 1)
+        counted = {"step": pace.steps, "planned": pace.planned, "seconds": seconds}
+        self._folder.write_progress({**counted, "speed": pace.speed, "left": pace.left})
         self._progress_at = time.monotonic()
 
     def due(self) -> bool:

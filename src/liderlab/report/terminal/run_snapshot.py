@@ -34,10 +34,7 @@ class Snapshot:
             return cls(record, 1.0, step, step, 0.0)
         planned = progress.get("planned")
         done = min(1.0, step / planned) if planned else 0.0
-        speed = progress["step"] / progress["seconds"] if progress.get("seconds") else 0.0
-        left = None
-        if planned and speed > 0 and record.state == "running":
-            left = (planned - step) / speed
+        left = progress.get("left") if record.state == "running" else None
         return cls(record, done, step, planned, left)
 
     def as_tree(self) -> dict[str, Any]:

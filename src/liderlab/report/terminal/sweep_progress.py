@@ -111,9 +111,11 @@ class SweepDisplay:
 
     def _progress(self, name: str) -> str:
         progress = RunFolder(self._plans[name].folder).progress() or {}
-        step, planned = progress.get("step", 0), progress.get("planned")
-        share = f"{100 * step / planned:.0f} %, " if planned else ""
-        return share + duration(time.monotonic() - self._since[name])
+        step, planned, left = (progress.get(key) for key in ("step", "planned", "left"))
+        if not step or not planned:
+            return "starting"
+        share = f"{100 * step / planned:.0f} %"
+        return share if left is None else f"{share}, {duration(left)} left"
 
 
 def _error(file: Path) -> str:
