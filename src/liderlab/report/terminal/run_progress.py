@@ -87,8 +87,8 @@ class ProgressDisplay:
         if isinstance(event, StepDone):
             self._show_step(work, event)
         elif isinstance(event, TaskDone) and not self._bar:
-            if accuracy := _accuracy_after(work, event.task.index):
-                self._print(f"{_task(work, event)} done: {accuracy}")
+            accuracy = _accuracy_after(work, event.task.index)
+            self._print(f"{_task(work, event)} done{': ' if accuracy else ''}{accuracy}")
 
     def _show_step(self, work: Run, event: StepDone) -> None:
         last, now = event.batch == event.batches - 1, time.monotonic()
