@@ -100,7 +100,9 @@ def test_progress_is_written_while_it_runs_and_deleted_afterwards(tmp_path: Path
     told = []
     folder = RunFolder(tmp_path)
     run(make_config(SMALL), tmp_path, listener=lambda *_: told.append(folder.progress()))
-    assert told[0] == {"step": 1, "planned": 18, "seconds": told[0]["seconds"]}
+    assert set(told[0]) == {"step", "planned", "seconds", "speed", "left"}
+    assert (told[0]["step"], told[0]["planned"]) == (1, 18)
+    assert told[0]["left"] == pytest.approx(17 / told[0]["speed"])
     assert told[-1]["step"] == 18
     assert folder.progress() is None
 
