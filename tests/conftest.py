@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from liderlab.config import imports
 from liderlab.memory import POLICIES, Memory
 from liderlab.methods import METHODS
 from liderlab.regularizers import REGULARIZERS
+from liderlab.regularizers.base import Regularizer
 from liderlab.streams.augmentation import Augment
 from liderlab.streams.splitting import Images, SplitStream, split
 from liderlab.training.loop import Loop
@@ -69,6 +70,7 @@ def make_loop(
     offer: str = "every-epoch",
     memory: Options = NO_OPTIONS,
     prepare: Callable[[Network], None] | None = None,
+    more: Sequence[Regularizer] = (),
     **how: Any,
 ) -> Loop:
     """A loop from names, ready to run: the same arguments give the same run."""
@@ -82,6 +84,7 @@ def make_loop(
     if prepare:
         prepare(network)
     added = [REGULARIZERS.load(name)(**given) for name, given in regularizers.items()]
+    added += more
     policy = policy or chosen.policy
     kept = Memory(
         size if chosen.rehearsal else 0,

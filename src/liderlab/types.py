@@ -19,6 +19,10 @@ Terms = dict[str, Tensor]
 mean over the rows of all ranks. A 0-D term is added unchanged and must be equal on all ranks. An
 empty dict means that there is nothing to optimise in this step."""
 
+Gradient = dict[str, Tensor]
+"""The loss's gradient, or a change of the weights, by the names of `network.named_parameters()`:
+one tensor for each trained parameter of the network."""
+
 View = Callable[[Tensor], Tensor]
 """One drawn augmentation: the same crop, flip and normalisation for any pixels."""
 

@@ -37,6 +37,13 @@ def learner(*modules: Any, **recipe: Any) -> Learner:
     return made
 
 
+def test_a_groups_momentum_is_refused_where_the_optimizer_has_none() -> None:
+    adam: Any = torch.optim.Adam
+    with pytest.raises(UserError, match="Adam has no momentum, but a regularizer's"):
+        learner(Weights(1.0), nn.Module(), Target(momentum=0.5), optimizer=adam)
+    learner(Weights(1.0), nn.Module(), Target(momentum=0.5))
+
+
 def test_rows_are_averaged_and_scalars_added_as_they_are() -> None:
     network, method = Weights(1.0, 2.0), Weights(5.0)
     made = learner(network, method)

@@ -40,6 +40,16 @@ def kl_divergence(logits: Tensor, other: Tensor) -> Tensor:
     return (p.exp() * (p - q)).sum(1)
 
 
+def distillation(logits: Tensor, old: Tensor, temperature: float) -> Tensor:
+    """−Σ_c p*_c log p_c with p = softmax(z / T), p* = softmax(z* / T): (n, c), (n, c) → (n,).
+
+    >>> distillation(torch.zeros(1, 2), torch.zeros(1, 2), temperature=2.0)
+    tensor([0.6931])
+    """
+    target = (old / temperature).softmax(1)
+    return -(target * (logits / temperature).log_softmax(1)).sum(1)
+
+
 def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     """−t log σ(z) − (1 − t) log(1 − σ(z)), the mean over classes: (n, c), (n, c) → (n,)."""
     return F.binary_cross_entropy_with_logits(logits, targets, reduction="none").mean(1)

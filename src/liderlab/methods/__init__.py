@@ -22,6 +22,12 @@ METHODS: ClassRegistry[Method] = ClassRegistry(
         ("x-der-rpc", "x_der_rpc:XDER", "DER++ with up-to-date logits and room for future classes"),
         ("icarl", "icarl:ICaRL", "distils the last network; classifies by the nearest class mean"),
         ("gdumb", "gdumb:GDumb", "only collects, then fits a fresh network on the memory"),
+        (
+            "a-gem",
+            "a_gem:AGEM",
+            "projects steps so that the loss on a replay batch cannot rise",
+        ),
+        ("lwf", "lwf:LwF", "distils the last network on the new task's samples; no memory"),
         ("gmed", "gmed:GMED", "ER that edits replayed samples to be harder to remember"),
     ),
 )

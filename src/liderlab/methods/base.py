@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import Tensor, nn
 
 from ..memory import Column
-from ..types import Batch, Fit, Recipe, Stream, Task, Terms
+from ..types import Batch, Fit, Gradient, Recipe, Stream, Task, Terms
 
 if TYPE_CHECKING:
     from ..backbones.network import Network
@@ -65,9 +65,19 @@ class Method(nn.Module, ABC):
         """The fits to train when a task arrives."""
         return [Fit(task.train, epochs, recipe)]
 
+    def begin_task(self, step: Step) -> None:
+        """A task arrives: take what its training needs of the network or the memory as they are.
+
+        Called once for every task that the method trains on, before its first fit."""
+
     @abstractmethod
     def losses(self, batch: Batch, step: Step) -> Terms:
         """The loss terms of one batch; {} if there is nothing to optimise."""
+
+    def transform(self, gradient: Gradient, step: Step) -> Gradient:
+        """Change the gradient of all terms, the regularisers' included, before the optimizer
+        steps: project it, scale it, add to it. It is the sum over all ranks."""
+        return gradient
 
     def end_task(self, step: Step) -> None:
         """The task has been trained: change the memory or the method's state here."""

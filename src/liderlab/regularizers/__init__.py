@@ -17,6 +17,7 @@ REGULARIZERS: ClassRegistry[Regularizer] = ClassRegistry(
         ("oewc", "oewc:OEWC", "holds weights in place by a running diagonal Fisher"),
         ("olap", "olap:OLAP", "holds layers in place by a running Kronecker-factored curvature"),
         ("spectral", "spectral:Spectral", "keeps every layer's largest singular value near one"),
+        ("sam", "sam:SAM", "steps down the gradient of the worst point near the weights"),
         ("ssgd", "ssgd:SSGD", "stable training: falling learning rate, dropout, small batches"),
         ("star", "star:STAR", "keeps predictions on replayed samples under the worst change of θ"),
     ),

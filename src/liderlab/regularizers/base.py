@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor, nn
 
-from ..types import Batch, Recipe, Task, Terms
+from ..types import Batch, Gradient, Recipe, Task, Terms
 
 if TYPE_CHECKING:
     from ..training.step import Step
@@ -66,6 +66,23 @@ class Regularizer(nn.Module):
     def losses(self, step: Step) -> Terms:
         """Terms to add to the method's in this step; exactly {} at zero weight."""
         return {}
+
+    @property
+    def perturbs(self) -> bool:
+        """Whether `perturb` replaces the gradient of every step."""
+        return False
+
+    def perturb(self, gradient: Gradient, gradient_at: Callable[[Gradient], Gradient]) -> Gradient:
+        """Look at the loss around the weights, and return the gradient to step down instead.
+
+        gradient: at the weights θ. gradient_at(δ): at θ + δ, of the same rows, draws and dropout
+        masks; it moves no BatchNorm statistics and stores nothing. Both are sums over all ranks.
+        """
+        return gradient
+
+    def transform(self, gradient: Gradient, step: Step) -> Gradient:
+        """Change the gradient before the optimizer steps: project it, scale it, add to it."""
+        return gradient
 
     def end_task(self, step: Step) -> None:
         """A task has been trained."""

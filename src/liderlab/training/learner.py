@@ -1,19 +1,34 @@
-"""The optimizer's step: the only place that calls backward() and step()."""
+"""The optimizer's step: the only place that calls backward() and step().
+
+g = ∇L(θ)                      the terms' sum, over all ranks
+g ← r.perturb(g, δ ↦ ∇L(θ+δ))  of the regulariser that perturbs steps, if there is one (SAM)
+g ← h.transform(g)             of the method (A-GEM's projection), then of each regulariser
+g ← clip(g);  θ ← optimizer(θ, g)
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
-from typing import Literal
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
 
 from ..distributed.team import Team
+from ..errors import UserError
+from ..methods.base import Method
 from ..regularizers.base import Regularizer
-from ..types import Recipe, State, Terms
+from ..types import Gradient, Recipe, State, Terms
 from .optimizers import regularizer_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .step import Step
 
 log = logging.getLogger("liderlab")
 
@@ -51,18 +66,27 @@ class Learner:
         self._optimizer: torch.optim.Optimizer | None = None
         self._recipe: Recipe | None = None
         regularizer_groups(regularizers)  # refuses a wrong group before the run begins
+        self._perturber = _only_one([r for r in regularizers if r.perturbs])
+        self._transforms = [t for h in (method, *regularizers) if (t := _transform(h))]
+        self.repeats = self._perturber is not None  # whether steps evaluate their terms again
 
     def start(self, recipe: Recipe) -> None:
         parameters = [p for module in self._modules for p in module.parameters() if p.requires_grad]
+        named = self._modules[0].named_parameters()
+        self._weights = {name: p for name, p in named if p.requires_grad}
         self._recipe = recipe
         self._scaler = torch.amp.GradScaler(parameters[0].device.type, enabled=self._scale)
         momentum = {"momentum": recipe.momentum} if recipe.momentum else {}  # Adam knows none
+        groups = regularizer_groups(self._regularizers)
         self._optimizer = recipe.optimizer(
-            [{"params": parameters}, *regularizer_groups(self._regularizers)],
+            [{"params": parameters}, *groups],
             lr=recipe.lr,
             weight_decay=recipe.weight_decay,
             **momentum,
         )
+        if any("momentum" in g for g in groups) and "momentum" not in self._optimizer.defaults:
+            kind = type(self._optimizer).__name__
+            raise UserError(f"{kind} has no momentum, but a regularizer's parameter group sets one")
 
     def set_epoch(self, epoch: float) -> None:
         """Set the learning rate of a (possibly fractional) epoch."""
@@ -72,8 +96,14 @@ class Learner:
             rate = self._recipe.lr * self._recipe.schedule(epoch)
             group["lr"] = rate * group.get("lr_factor", 1.0)
 
-    def step(self, terms: Terms) -> Terms:
-        """Take one step down the sum of the terms; returns their values, detached."""
+    def step(
+        self, terms: Terms, again: Callable[[], Terms] | None = None, view: Step | None = None
+    ) -> Terms:
+        """Take one step down the sum of the terms; returns their values, detached.
+
+        again: evaluates the terms at the weights of that moment. view: the step as methods and
+        regularisers see it. Only those that perturb steps or transform gradients need the two.
+        """
         assert self._optimizer is not None
         self.left_out = False
         values = self._values(terms)
@@ -82,6 +112,10 @@ class Learner:
             self._scaler.scale(torch.stack(list(values.values())).sum()).backward()
             values = {name: value.detach() for name, value in values.items()}
             self._team.total(*self._gradients(), *values.values())
+            if self._perturber or self._transforms:
+                assert again is not None
+                assert view is not None
+                self._change_gradient(again, view)
             self._scaler.unscale_(self._optimizer)
             wrong = self._nonfinite(values)
             if wrong is None or (wrong == "gradient" and self._scaler.get_scale() > 1):
@@ -113,6 +147,44 @@ class Learner:
             name: term.sum() / n.clamp_min(1) if term.dim() else term / self._team.size
             for (name, term), n in zip(terms.items(), rows, strict=True)
         }
+
+    def _change_gradient(self, again: Callable[[], Terms], view: Step) -> None:
+        """Perturb the step, then transform its gradient; both see it without the loss scale."""
+        scale = self._scaler.get_scale()
+        first = {
+            name: torch.zeros_like(p) if p.grad is None else p.grad / scale
+            for name, p in self._weights.items()
+        }
+        gradient = first
+        if self._perturber:
+            gradient = self._perturber.perturb(first, partial(self._gradient_at, again, scale))
+        for transform in self._transforms:
+            gradient = transform(gradient, view)
+        for name, parameter in self._weights.items():
+            if gradient[name] is not first[name]:
+                parameter.grad = gradient[name] * scale
+
+    def _gradient_at(self, again: Callable[[], Terms], scale: float, offset: Gradient) -> Gradient:
+        """∇L(θ + offset), summed over the ranks; .grad is not touched."""
+        with self._moved(offset):
+            values = self._values(again())
+            loss = self._scaler.scale(torch.stack(list(values.values())).sum())
+            weights = list(self._weights.values())
+            found = torch.autograd.grad(loss, weights, materialize_grads=True)
+        self._team.total(*found)
+        return {name: g / scale for name, g in zip(self._weights, found, strict=True)}
+
+    @contextmanager
+    def _moved(self, offset: Gradient) -> Iterator[None]:
+        """The network at θ + offset, then back at θ to the bit."""
+        kept = {name: p.detach().clone() for name, p in self._weights.items()}
+        try:
+            for name, change in offset.items():
+                self._weights[name].data.add_(change)
+            yield
+        finally:
+            for name, value in kept.items():
+                self._weights[name].data.copy_(value)
 
     def _clip(self) -> None:
         assert self._recipe is not None
@@ -157,6 +229,21 @@ class Learner:
                 state = state | {"param_groups": self._optimizer.state_dict()["param_groups"]}
             self._optimizer.load_state_dict(deepcopy(state))  # torch would share the momentum
             self._scaler.load_state_dict(state.get("scaler", {}))
+
+
+def _only_one(perturbing: list[Regularizer]) -> Regularizer | None:
+    if len(perturbing) > 1:
+        names = " and ".join(type(regularizer).__name__ for regularizer in perturbing)
+        raise UserError(f"{names} both perturb the weights within a step: choose one of them")
+    return perturbing[0] if perturbing else None
+
+
+def _transform(hook: nn.Module) -> Callable[[Gradient, Step], Gradient] | None:
+    """The hook's own way to change gradients, None if it has only the base class's."""
+    if not isinstance(hook, Method | Regularizer):
+        return None
+    inherited = type(hook).transform in (Method.transform, Regularizer.transform)
+    return None if inherited else hook.transform
 
 
 def _mean(term: Tensor) -> Tensor:

@@ -42,7 +42,7 @@ from ..memory import Memory
 from ..memory.buffer import digest
 from ..methods.base import Method
 from ..regularizers.base import Regularizer
-from ..types import Fit, Recipe, State, Stream, Task, Terms
+from ..types import Batch, Fit, Recipe, State, Stream, Task, Terms
 from .anytime import Anytime, Point
 from .deferred import Deferred
 from .evaluation import Evaluation
@@ -205,6 +205,8 @@ class Loop:
                 self.network.load_state_dict(self._initial)
             deferred = Deferred(self.network, self.team)
             step = self._step(task, fit, 0, deferred)
+            if self.cursor.fit == 0:
+                self.method.begin_task(step)
             for regularizer in self.regularizers:
                 regularizer.start(step)
             deferred.run()
@@ -226,12 +228,16 @@ class Loop:
         skips = self._on_nonfinite == "skip"
         statistics = {n: b.clone() for n, b in self.network.named_buffers()} if skips else {}
         batch = step.take(fit.data, index, self.generators("augment") if fit.augment else None)
-        terms = self.method.losses(batch, step)
-        if terms:  # otherwise there is nothing to regularise either
-            for regularizer in self.regularizers:
-                terms = terms | regularizer.losses(step)
+        before = self.generators.state_dict() if self._learner.repeats else {}
+        terms = self._terms(batch, step)
+
+        def again() -> Terms:
+            self.generators.rewind(before)
+            self._seed_dropout("step", self.steps, *mine)
+            return self._terms(batch, self._step(task, fit, epoch, repeated=True))
+
         self._check_alike(terms, deferred)
-        values = self._learner.step(terms)
+        values = self._learner.step(terms, again, step)
         if self._learner.left_out:  # its logits and statistics may not be finite either
             for name, buffer in self.network.named_buffers():
                 buffer.copy_(statistics[name])
@@ -241,6 +247,13 @@ class Loop:
         self.steps += 1
         self._trained = self._trained or bool(values)
         return values
+
+    def _terms(self, batch: Batch, step: Step) -> Terms:
+        terms = self.method.losses(batch, step)
+        if terms:  # otherwise there is nothing to regularise either
+            for regularizer in self.regularizers:
+                terms = terms | regularizer.losses(step)
+        return terms
 
     def _check_alike(self, terms: Terms, deferred: Deferred) -> None:
         """Refuse ranks whose next messages differ: they would wait for each other forever."""
@@ -308,7 +321,15 @@ class Loop:
         untrained.load_state_dict(self._initial)
         self.evaluation.before_training(untrained, self.stream, tasks, self.team)
 
-    def _step(self, task: Task, fit: Fit, epoch: float, deferred: Deferred | None = None) -> Step:
+    def _step(
+        self,
+        task: Task,
+        fit: Fit,
+        epoch: float,
+        deferred: Deferred | None = None,
+        *,
+        repeated: bool = False,
+    ) -> Step:
         return Step(
             task=task,
             fit=fit,
@@ -323,6 +344,7 @@ class Loop:
             passes=self._passes,
             offer=self._offer,
             team=self.team,
+            repeated=repeated,
         )
 
     def check(self) -> None:

@@ -36,6 +36,11 @@ class Generators:
         """A fresh generator, a pure function of the seed and the key."""
         return torch.Generator().manual_seed(derive(self.seed, *key))
 
+    def rewind(self, state: State) -> None:
+        """Set every generator back to an earlier `state_dict()`, also those made since then."""
+        for name, generator in self._named.items():
+            generator.set_state(state[name] if name in state else self.keyed(name).get_state())
+
     def state_dict(self) -> State:
         return {name: generator.get_state() for name, generator in self._named.items()}
 

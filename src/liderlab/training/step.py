@@ -49,7 +49,9 @@ class Step:
         passes: Passes | None = None,
         offer: str = "every-epoch",
         team: Team | None = None,
+        repeated: bool = False,
     ) -> None:
+        self._repeated = repeated  # the step's terms are evaluated again, at other weights
         self.task, self.fit, self.epoch = task, fit, int(epoch)
         self.team = team or Team()
         self.lr = fit.recipe.lr * fit.recipe.schedule(epoch)
@@ -69,7 +71,7 @@ class Step:
         update_stats: False leaves BatchNorm's running statistics as they are.
         """
         with ExitStack() as around:
-            if not update_stats:
+            if not update_stats or self._repeated:
                 around.enter_context(frozen_statistics(self.network))
             elif self.team.size > 1:
                 own = len(batch) / (1 if batch.total is not None else self.team.size)

@@ -1,0 +1,54 @@
+"""Steps uphill in the space of weights, and projections of gradients.
+
+A gradient is a dict of tensors; its norm and products run over all of them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+TINY = 1e-12
+
+
+def product(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> Tensor:
+    """⟨a, b⟩ over all tensors of two gradients.
+
+    >>> product({"w": torch.tensor([1.0, 2.0])}, {"w": torch.tensor([3.0, 1.0])})
+    tensor(5.)
+    """
+    return torch.stack([(tensor * other[name]).sum() for name, tensor in one.items()]).sum()
+
+
+def ascent(
+    gradient: Mapping[str, Tensor], rho: float, scale: Mapping[str, Tensor] | None = None
+) -> dict[str, Tensor]:
+    """The point ε with ‖T⁻¹ε‖ = ρ where the linearised loss is largest.
+
+        ε = ρ · T² g / ‖T g‖
+
+    scale: the diagonal of T, by name; None is the identity. A gradient of 0 gives ε = 0.
+
+    >>> ascent({"w": torch.tensor([3.0, 4.0])}, rho=0.5)["w"]
+    tensor([0.3000, 0.4000])
+    """
+    scaled = {n: g if scale is None else scale[n] * g for n, g in gradient.items()}
+    length = product(scaled, scaled).sqrt().clamp_min(TINY)
+    return {n: rho * (g if scale is None else scale[n] * g) / length for n, g in scaled.items()}
+
+
+def projected(gradient: Mapping[str, Tensor], reference: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The nearest gradient that does not oppose the reference.
+
+        g                                   if ⟨g, r⟩ ≥ 0
+        g − ⟨g, r⟩ / ⟨r, r⟩ · r             otherwise
+
+    >>> r = {"w": torch.tensor([0.0, 1.0])}
+    >>> projected({"w": torch.tensor([1.0, -1.0])}, r)["w"]
+    tensor([1., 0.])
+    """
+    against = product(gradient, reference).clamp_max(0)
+    share = against / product(reference, reference).clamp_min(TINY)
+    return {name: tensor - share * reference[name] for name, tensor in gradient.items()}
