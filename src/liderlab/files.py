@@ -103,12 +103,20 @@ def acquire_lock(path: Path, timeout: float = math.inf) -> int:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{path} is locked")
             time.sleep(0.01)
-        if not os.path.samestat(os.fstat(descriptor), os.stat(path)):
+        if not is_same_file(descriptor, path):
             raise FileNotFoundError(f"{path} was replaced")
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def is_same_file(descriptor: int, path: Path) -> bool:
+    """Whether the path still leads to the open file; False after it was deleted or replaced."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False
 
 
 def release_lock(descriptor: int) -> None:

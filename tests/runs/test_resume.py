@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from liderlab.config.merging import make_config
 from liderlab.config.schema import RunConfig
 from liderlab.errors import RunFailed, Stopped, UserError
 from liderlab.report.terminal.result_tables import remarks
+from liderlab.runs import execute
 from liderlab.runs.build import Run
 from liderlab.runs.execute import run
 from liderlab.runs.folder import RunFolder
@@ -115,6 +117,79 @@ def test_another_configuration_is_refused_with_the_difference(whole: RunFolder) 
     with pytest.raises(UserError, match=r"method.alpha was 0.1, now 0.3"):
         run(config(method={"alpha": 0.3}), whole.path, existing="resume")
     run(config(checkpoint_every="1h"), whole.path, existing="resume")  # makes no difference
+
+
+@pytest.mark.parametrize(
+    ("field", "old", "new"),
+    [("seed", "\nseed: 0\n", "\nseed: 1\n"), ("training.lr", " lr: 0.1\n", " lr: 0.2\n")],
+    ids=["seed", "lr"],
+)
+@pytest.mark.parametrize("steps", [13, None], ids=["interrupted", "finished"])
+def test_an_edited_configuration_is_refused(
+    whole: RunFolder, tmp_path: Path, field: str, old: str, new: str, steps: int | None
+) -> None:
+    """The checkpoint and the result hold the configuration that the run was begun with."""
+    folder = RunFolder(tmp_path / "x")
+    if steps is None:
+        shutil.copytree(whole.path, folder.path)
+    else:
+        with pytest.raises(Crash):
+            run(config(), folder.path, listener=after(steps, crash))
+    file = folder.path / "config.yaml"
+    text = file.read_text()
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new))
+    with pytest.raises(UserError, match=rf"{field} was .*, now .*undo the change"):
+        run(folder.config(), folder.path, existing="resume")
+    file.write_text(text.replace("checkpoint_every: '3'", "checkpoint_every: '4'"))
+    run(folder.config(), folder.path, existing="resume")  # makes no difference
+    assert compare(whole, folder) == []
+
+
+def test_a_change_that_is_allowed_is_recorded(tmp_path: Path) -> None:
+    with pytest.raises(Crash):
+        run(config(), tmp_path, listener=after(13, crash))
+    result = run(config(on_nonfinite="skip", checkpoint_every="1h"), tmp_path, existing="resume")
+    assert result["config_before"] == [{"until_step": 12, "on_nonfinite": "stop"}]
+
+
+def test_a_run_stops_when_its_folder_is_deleted(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "x")
+    with pytest.raises(RunFailed, match="was deleted while the run was going on") as failure:
+        run(config(), folder.path, listener=after(4, lambda: shutil.rmtree(folder.path)))
+    assert "lider resume" not in str(failure.value)
+    assert not folder.path.exists()
+
+
+def test_a_run_never_writes_to_a_folder_that_was_made_anew(
+    whole: RunFolder, tmp_path: Path
+) -> None:
+    """Someone deletes the folder of a paused run, and starts another run there."""
+    folder = RunFolder(tmp_path / "x")
+
+    def replace() -> None:
+        shutil.rmtree(folder.path)
+        run(config(), folder.path)
+
+    with pytest.raises(RunFailed, match="was deleted"):
+        run(config(seed=1, memory={"storage": "disk"}), folder.path, listener=after(4, replace))
+    assert compare(whole, folder) == []
+    assert not folder.memory.exists()
+
+
+@pytest.mark.parametrize("existing", ["refuse", "resume"])
+def test_a_run_begun_in_the_meantime_is_not_replaced(
+    whole: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existing: Any
+) -> None:
+    def build(*arguments: Any) -> Run:
+        monkeypatch.undo()
+        run(config(), tmp_path / "x")
+        return execute.build(*arguments)
+
+    monkeypatch.setattr(execute, "build", build)
+    with pytest.raises(UserError, match="has just begun a run"):
+        run(config(seed=1), tmp_path / "x", existing=existing)
+    assert compare(whole, RunFolder(tmp_path / "x")) == []
 
 
 @pytest.fixture

@@ -8,9 +8,11 @@ import pytest
 
 from liderlab.runs.folder import RunFolder
 from liderlab.runs.planned_run import PlannedRun
+from liderlab.sweeps import engine as engines
 from liderlab.sweeps.engine import Ended
 from liderlab.sweeps.failure_file import read_failure, write_failure
 from liderlab.sweeps.scheduler import Scheduler, run_all
+from liderlab.sweeps.worker import Job, execute
 
 
 class ScriptedEngine:
@@ -72,6 +74,29 @@ def test_finished_runs_are_skipped_and_failed_ones_retried_on_demand(plan, monke
     assert [o.state for o in run_all(plans, engine=retry, retry_failed=True)] == ["done", "done"]
     assert retry.started == ["b"]
     assert read_failure(plans[1].folder) is None
+
+
+@pytest.mark.usefixtures("inline_engine")
+@pytest.mark.parametrize("moment", ["before", "meanwhile"])
+def test_the_result_of_another_sweep_does_not_count(plan, monkeypatch, moment: str) -> None:
+    """Two sweeps in one folder plan runs of the same name with other values."""
+    long, short = plan("a", training={"epochs": 2}), plan("a")
+    engine = engines.make_engine("local", 1, None, None, long.folder)
+    start = engine.start
+
+    def late(waiting: Sequence[PlannedRun]) -> list[PlannedRun]:
+        execute(Job.of(short))
+        return start(waiting)
+
+    if moment == "before":
+        execute(Job.of(short))
+    else:
+        monkeypatch.setattr(engine, "start", late)
+    (outcome,) = run_all([long], engine=engine)
+    assert outcome.state == "failed"
+    assert "training.epochs was 1, now 2" in (outcome.error or "")
+    assert read_failure(short.folder) is None, "the other sweep's folder is left alone"
+    assert run_all([short], engine=engine)[0].state == "done"
 
 
 def test_a_stopped_scheduler_starts_nothing_more(plan) -> None:

@@ -29,10 +29,10 @@ from ..training.learner import NotFinite
 from ..training.loop import TaskDone
 from ..types import State
 from .build import Run, build, completed
-from .folder import DamagedResult, RunFolder
+from .folder import Busy, DamagedResult, RunFolder
 from .interruption import stop_requests
 from .out_of_memory import asked_for
-from .provenance import changed_imports, check_origin
+from .provenance import changed_fields, changed_imports, check_origin
 from .recorder import Listener, Recorder
 from .trackers import Trackers, check_installed
 
@@ -114,6 +114,8 @@ def _begin(
         config = config.model_copy(update={"threads": folder.config().threads})
     work = _build(config, folder.memory, team)
     held.enter_context(folder.lock())
+    if folder.occupied if existing == "refuse" else existing == "resume" and folder.begun > resumed:
+        raise Busy(f"another process has just begun a run in {folder.path}: try again")
     state = _find_checkpoint(work, folder, allow_changed_imports) if resumed else None
     trackers = held.enter_context(_start_trackers(work, folder, state["steps"] if state else 0))
     if resumed:
@@ -140,6 +142,7 @@ def _find_checkpoint(work: Run, folder: RunFolder, allow_changed_imports: bool) 
             folder.delete_result()
     state = folder.resume_state()
     if state is not None:
+        folder.check_same(work.config, state)
         check_origin(state.get("origin", {}), work.origin, folder.path, allow_changed_imports)
     return state
 
@@ -188,6 +191,8 @@ def _restore(work: Run, folder: RunFolder, state: State | None) -> None:
     before, loop = state.get("origin", {}), work.loop
     if earlier := before.get("imports_before", []) + changed_imports(before, work.origin):
         work.origin["imports_before"] = earlier
+    if earlier := before.get("config_before", []) + changed_fields(state, work.config):
+        work.origin["config_before"] = earlier
     loop.evaluating = state.get("seconds_evaluating", loop.evaluating)
     with folder.consistent():
         # rank 0 alone uses the files of a memory on disk; other ranks load its images

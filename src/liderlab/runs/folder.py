@@ -25,11 +25,12 @@ from ..config.identity import may_differ
 from ..config.merging import stored_config
 from ..config.schema import RunConfig
 from ..config.yaml_values import read_yaml
-from ..errors import UserError
+from ..errors import RunFailed, UserError
 from ..files import (
     acquire_lock,
     delete_lock,
     is_locked,
+    is_same_file,
     release_lock,
     remove_empty,
     write_atomically,
@@ -51,6 +52,10 @@ class Busy(UserError):
     """Another process is writing to the folder."""
 
 
+class OtherConfiguration(UserError):
+    """The folder holds a run of another configuration."""
+
+
 class DamagedResult(UserError):
     """result.json cannot be read, but the last checkpoint can restore it."""
 
@@ -62,6 +67,7 @@ class RunFolder:
         self.path = Path(path)
         self.checkpoints = Checkpoints(self.path / "checkpoints")
         self.memory = self.path / "memory"
+        self._lock: int | None = None
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
@@ -119,11 +125,21 @@ class RunFolder:
             except FileNotFoundError:  # a refused process deletes its folder and lock
                 message = f"another process has just removed {self.path}: try again"
                 raise UserError(message) from None
+        self._lock = lock
         try:
             self._delete_temporary_files()
             yield
         finally:
+            self._lock = None
             release_lock(lock)
+
+    def check_held(self) -> None:
+        """Stop a run whose folder was deleted, or deleted and made anew for another run.
+
+        Called before every write. The open lock keeps its inode from being used again.
+        """
+        if self._lock is None or not is_same_file(self._lock, self.path / LOCK):
+            raise RunFailed(f"{self.path} was deleted while the run was going on: it is lost")
 
     def _delete_temporary_files(self) -> None:
         """Delete the files that a killed process was writing."""
@@ -154,6 +170,7 @@ class RunFolder:
 
     def remove(self) -> None:
         """Delete the run's files, and the folder unless it holds others."""
+        self.check_held()
         self._clear()
         delete_lock(self.path / LOCK)
         remove_empty(self.path)
@@ -170,15 +187,25 @@ class RunFolder:
         except UserError as error:
             raise UserError(f"{file}: {error}") from None
 
-    def check_same(self, config: RunConfig) -> None:
-        """Refuse to resume with another configuration than the run was begun with."""
-        found = differences(self.config().model_dump(), config.model_dump())
-        free = may_differ("resume")
+    def check_same(self, config: RunConfig, state: State | None = None) -> None:
+        """Refuse another configuration than the run was begun with.
+
+        config.yaml may have been edited, so the configurations in the result and in the checkpoint
+        `state` count too; older versions wrote none into checkpoints.
+        """
+        self._check_same(self.config(), config, "delete that one to start again")
+        recorded = self.result() if self.intact else state or {}
+        if "config" in recorded:
+            before = stored_config(recorded["config"])
+            self._check_same(before, config, "undo the change of its config.yaml")
+
+    def _check_same(self, before: RunConfig, now: RunConfig, advice: str) -> None:
+        found, free = differences(before.model_dump(), now.model_dump()), may_differ("resume")
         changed = [f"{field} {how}" for field, how in found.items() if field not in free]
         if changed:
-            raise UserError(
+            raise OtherConfiguration(
                 f"{self.path} was begun with another configuration ({'; '.join(changed)}): "
-                "choose another folder, or delete that one to start again"
+                f"choose another folder, or {advice}"
             )
 
     def update_config(self, config: RunConfig) -> None:

@@ -60,6 +60,7 @@ def load(path: str | Path, device: str = "cpu", *, after_task: int | None = None
     """
     folder = RunFolder.open(path)
     config, result = folder.config(), folder.result()
+    folder.check_same(config)
     state = folder.state() if after_task is None else folder.task_state(after_task)
     shape = channels, height, width = result["image_shape"]
     with folder.consistent():

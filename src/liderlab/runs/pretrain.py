@@ -138,6 +138,7 @@ def export_weights(run: str | Path, path: Path, *, replace: bool = False) -> dic
     """
     folder = RunFolder.open(run)
     config, result = folder.config(), folder.result()
+    folder.check_same(config)
     channels, height, width = result["image_shape"]
     with folder.consistent():
         _, network = build_network(config, len(result["classes"]), (channels, height, width))

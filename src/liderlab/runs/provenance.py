@@ -11,9 +11,11 @@ import numpy
 import torch
 
 from .. import __version__
+from ..config.schema import RunConfig
 from ..errors import UserError
 from ..streams.fingerprint import fingerprint
 from ..streams.splitting import SplitStream
+from ..types import State
 
 Origin = dict[str, Any]
 
@@ -64,6 +66,15 @@ def changed_imports(before: Mapping[str, Any], now: Origin) -> list[dict[str, st
     """The imports of the run so far whose content is in no import of now; files may move."""
     there = {file["sha256"] for file in now["imports"]}
     return [dict(file) for file in before.get("imports", []) if file["sha256"] not in there]
+
+
+def changed_fields(state: State, config: RunConfig) -> list[dict[str, Any]]:
+    """The values until the checkpoint of fields that have changed since then, and its steps; empty
+    if none has. Only fields on which results can depend count."""
+    before = state.get("config", {})  # older versions wrote none
+    now = {name: getattr(config, name) for name in ("devices", "strategy", "on_nonfinite")}
+    old = {name: before[name] for name in now if before.get(name, now[name]) != now[name]}
+    return [{"until_step": state["steps"], **old}] if old else []
 
 
 def versions() -> dict[str, Any]:

@@ -47,6 +47,7 @@ class Recorder:
         self._progress_at = -math.inf
 
     def __enter__(self) -> Recorder:
+        self._folder.check_held()
         self._metrics = self._folder.open_metrics(self._logged)
         self._work.pace.update(self._work.loop)
         return self
@@ -66,6 +67,7 @@ class Recorder:
 
     def record(self, event: Event) -> None:
         """Log an event of the loop."""
+        self._folder.check_held()
         self._work.pace.update(self._work.loop)
         if line := metrics_line(self._work, event):
             self._metrics.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
@@ -95,6 +97,7 @@ class Recorder:
 
     def save(self) -> None:
         """Write a checkpoint."""
+        self._folder.check_held()
         loop = self._work.loop
         self._metrics.flush()
         os.fsync(self._metrics.fileno())  # before the checkpoint, which states the length
@@ -104,6 +107,7 @@ class Recorder:
             "seconds_cpu": self._seconds_cpu,
             "seconds_evaluating": loop.evaluating,
             "origin": self._work.origin,
+            "config": self._work.config.model_dump(mode="json"),
         }
         self._folder.checkpoints.write(state)
         loop.memory.checkpointed(state["steps"], self._folder.checkpoints.oldest())
@@ -111,6 +115,7 @@ class Recorder:
 
     def finish(self) -> dict[str, Any]:
         """Write the result of the finished run, and return it."""
+        self._folder.check_held()
         result = result_of(self._work, self._seconds, self._seconds_cpu)
         self._folder.write_result(result)
         self._trackers.finish(self._work.loop.steps, result)

@@ -103,8 +103,8 @@ def compare(one: RunFolder, other: RunFolder) -> list[str]:
     states = [f.read_memory(f.state()) for f in (one, other)]
     states = [{k: v for k, v in state.items() if k not in NOT_COMPARED} for state in states]
     results = [{k: v for k, v in f.result().items() if k not in NOT_COMPARED} for f in (one, other)]
-    for result in results:
-        result["config"] = {k: v for k, v in result["config"].items() if k != "checkpoint_every"}
+    for tree in (*states, *results):
+        tree["config"] = {k: v for k, v in tree["config"].items() if k != "checkpoint_every"}
     logs = [(f.path / "metrics.jsonl").read_bytes() for f in (one, other)]
     found = unequal(states[0], states[1], "checkpoint")
     found += [] if json.dumps(results[0]) == json.dumps(results[1]) else ["result.json"]

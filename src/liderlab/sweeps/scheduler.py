@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..errors import Stopped
+from ..errors import Stopped, UserError
+from ..runs.build import completed
 from ..runs.folder import RunFolder
 from ..runs.interruption import stop_requests
 from ..runs.planned_run import PlannedRun
@@ -86,6 +87,8 @@ class Scheduler:
     def _judge(self, end: Ended) -> Outcome | None:
         """The outcome of a run whose worker has ended; None if the run is to be started again."""
         plan = self._running.pop(end.plan.name)
+        if reason := another_run(plan):
+            return Outcome(plan, "failed", reason)
         if RunFolder(plan.folder).finished:  # even if the worker died afterwards
             clear_failure(plan.folder)
             return Outcome(plan, "done")
@@ -104,6 +107,23 @@ class Scheduler:
         message = f"its worker died {DEATHS} times: {end.why}"
         write_failure(plan.folder, message)
         return Outcome(plan, "failed", message)
+
+
+def another_run(plan: PlannedRun) -> str | None:
+    """Why the run in the folder is not the planned one; None if it is, or if there is none.
+
+    Another sweep may have begun it after this one was planned.
+    """
+    folder, config = RunFolder(plan.folder), plan.config
+    if not folder.begun:
+        return None
+    try:
+        if config.threads is None:
+            config = config.model_copy(update={"threads": folder.config().threads})
+        folder.check_same(completed(config))
+    except UserError as error:
+        return str(error)
+    return None
 
 
 def run_all(
@@ -127,7 +147,9 @@ def run_all(
     scheduler = Scheduler(engine)
     outcomes: dict[str, Outcome] = {}
     for plan in plans:
-        if RunFolder(plan.folder).intact:
+        if reason := another_run(plan):
+            outcomes[plan.name] = Outcome(plan, "failed", reason)
+        elif RunFolder(plan.folder).intact:
             outcomes[plan.name] = Outcome(plan, "done")
         elif (error := read_failure(plan.folder)) is not None and not retry_failed:
             outcomes[plan.name] = Outcome(plan, "failed", error)

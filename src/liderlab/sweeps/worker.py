@@ -11,7 +11,7 @@ from ..config.merging import make_config
 from ..errors import Stopped
 from ..runs.accuracy_figure import leave_figure
 from ..runs.execute import run
-from ..runs.folder import Busy
+from ..runs.folder import Busy, OtherConfiguration
 from ..runs.planned_run import PlannedRun
 from .failure_file import clear_failure, write_failure
 
@@ -52,6 +52,8 @@ def execute(job: Job) -> Ending:
         return "stopped"
     except Busy:
         return "busy"
+    except OtherConfiguration:  # the scheduler says so; the folder belongs to that run
+        return "failed"
     except Exception as error:
         write_failure(folder, str(error) or type(error).__name__, error)
         return "failed"
