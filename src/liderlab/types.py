@@ -188,7 +188,8 @@ class MultiStep:
 class Recipe:
     """How to optimise. schedule: factor of the learning rate by epoch. optimizer: is called with
     parameter groups, lr, weight_decay and, where it is not 0, momentum. clip: is called with the
-    parameters to change their gradients, summed over ranks."""
+    parameters to change their gradients, summed over ranks. drop_last: leave out an epoch's last
+    batch if it is short."""
 
     lr: float
     momentum: float = 0.0
@@ -198,6 +199,7 @@ class Recipe:
     schedule: Callable[[float], float] = MultiStep()
     optimizer: MakeOptimizer = torch.optim.SGD
     clip: Callable[[list[Tensor]], object] | None = None
+    drop_last: bool = False
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,15 @@ def test_mistakes_are_one_sentence(tree: dict[str, object], says: str) -> None:
         ({"method": "joint", "regularizers": {"ssgd": {}}}, "does not train task by task"),
         ({"memory": {"size": 0}}, "er-ace rehearses and needs a memory"),
         ({"method": "finetune", "regularizers": {"lider": {}}}, "--lider-on stream"),
+        ({"method": "finetune", "regularizers": {"lider": {"on": "both"}}}, "--lider-on stream"),
+        (
+            {"method": "gdumb", "regularizers": {"lider": {"on": "both"}}},
+            "leave out --lider-on both",
+        ),
+        (
+            {"method": "gdumb", "regularizers": {"lider": {"calibrate": "first-task"}}},
+            "no network after the first task",
+        ),
     ],
 )
 def test_mistakes_in_options_are_one_sentence(tree: dict[str, object], says: str) -> None:

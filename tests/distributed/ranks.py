@@ -114,6 +114,32 @@ def cases() -> dict[str, dict[str, Any]]:
         "idle worst weights": {"method": "er", "regularizers": {"star": {}}, "recipe": TINY},
         "slower": {"method": "er", "regularizers": {"ssgd": {"dropout": 0.0}}},
         "fresh": {"method": "er", "regularizers": {"lider": SPATIAL | {"draw": "fresh"}}},
+        "control": {
+            "method": "er",
+            "regularizers": {"lider": SPATIAL | {"draw": "fresh", "control": True, "order": "0-c"}},
+        },
+        "both": {
+            "method": "icarl",
+            "regularizers": {"lider": SPATIAL | {"on": "both"}},
+            "recipe": replace(UNEVEN, drop_last=True),
+        },
+        "calibrated late": {
+            "method": "er-ace",
+            "regularizers": {"lider": SPATIAL | {"calibrate": "first-task"}},
+        },
+        "calibrated on all, augmented": {
+            "method": "gdumb",
+            "options": {"fit_epochs": 3, "optimizer_per": "epoch", "collect": "every-epoch"},
+            "regularizers": {
+                "lider": SPATIAL
+                | {
+                    "draw": "fresh",
+                    "calibration_rows": None,
+                    "calibration_augmented": True,
+                    "calibration_data": "task",
+                }
+            },
+        },
         "past": {"method": "der++", "regularizers": {"lider": SPATIAL | {"rows": "past"}}},
         "past of a mixed batch": {
             "method": "icarl",
@@ -181,7 +207,7 @@ def make(team: Team, case: Mapping[str, Any]) -> Loop:
         def prepare(network: Network) -> None:
             share_batch_norm(network, team)
 
-    options = OPTIONS.get(case["method"], {})
+    options = case.pop("options", OPTIONS.get(case["method"], {}))
     stream = conftest.make_stream(Double([0.5] * 3, [0.25] * 3, padding=1, flip=True))
     if every := case.pop("measure_every", None):
         case["anytime"] = Anytime(stream, every, 7)

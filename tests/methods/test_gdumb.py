@@ -117,6 +117,46 @@ def test_it_plans_to_collect_and_in_the_end_to_fit(build: Callable[..., Loop]) -
     assert [len(loop._plan(task)) for task in loop.stream.tasks] == [2, 2, 2]
 
 
+def test_an_optimizer_for_every_pass_as_released(build: Callable[..., Loop]) -> None:
+    """The schedule of the code released with LiDER, which is made anew for every pass, is torch's
+    warm restarts after at most one step: a tenth of the rate first, then all of it."""
+    options = {"fit_epochs": 4, "lr_max": 0.2, "optimizer_per": "epoch", "collect": "every-epoch"}
+    loop = build("gdumb", options=options, epochs=3)
+    collect, *fits = loop._plan(loop.stream.tasks[-1])
+    assert (collect.epochs, [fit.epochs for fit in fits]) == (3, [1] * 4)
+    assert [fit.restart for fit in fits] == [True, False, False, False]
+    lrs = []
+    for epoch in range(4):
+        optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.2)
+        scheduler = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(
+            optimizer, T_0=1, T_mult=2, eta_min=0.01
+        )
+        optimizer.step()
+        if epoch >= 2:
+            scheduler.step()
+        lrs.append(optimizer.param_groups[0]["lr"] * (0.1 if epoch == 0 else 1))
+    assert [fit.recipe.lr * fit.recipe.schedule(0) for fit in fits] == pytest.approx(lrs)
+
+
+def test_momentum_starts_anew_in_every_pass(build: Callable[..., Loop]) -> None:
+    """Then a step with momentum is, in every pass, the first one: one without."""
+    ends = []
+    for momentum in (0.9, 0.0):
+        options = {"fit_epochs": 3, "optimizer_per": "epoch", "momentum": momentum}
+        loop = build("gdumb", options=options, size=8)  # one step in a pass
+        steps = [e for e in loop if isinstance(e, StepDone) and e.fit.name == "fit"]
+        assert len(steps) == 3
+        ends.append(loop.network.state_dict())
+    assert all(torch.equal(value, ends[1][name]) for name, value in ends[0].items())
+
+
+def test_every_epoch_offers_the_samples_again(build: Callable[..., Loop]) -> None:
+    loop = build("gdumb", options={"fit_epochs": 1, "collect": "every-epoch"}, epochs=3)
+    for _ in loop:
+        pass
+    assert loop.memory.seen == 3 * sum(len(task.train) for task in loop.stream.tasks)
+
+
 def run_until_fit(loop: Loop) -> list[StepDone]:
     collected = []
     for event in loop:
@@ -176,6 +216,9 @@ def test_a_sample_is_offered_once(build: Callable[..., Loop]) -> None:
         ("cutmix_alpha", 0.0, "cutmix_alpha > 0"),
         ("weight_decay", -1.0, "weight_decay ≥ 0"),
         ("fit_after", "taks", "did you mean 'task'"),
+        ("optimizer_per", "epoh", "did you mean 'epoch'"),
+        ("collect", "twice", "Allowed: once, every-epoch"),
+        ("momentum", 1.0, "momentum ≥ 0 and < 1"),
     ],
 )
 def test_wrong_options_are_refused(option: str, value: Any, message: str) -> None:

@@ -26,6 +26,7 @@ def lab_batch(slots: list[int], tasks: list[int]) -> SimpleNamespace:
         ({}, [1, 2]),
         ({"rows": "past"}, [1]),
         ({"on": "stream"}, [0, 3]),
+        ({"on": "both"}, [0, 1, 2, 3]),
         ({"draw": "fresh"}, []),
         ({"alpha": 0.0, "beta": 0.0}, []),
     ],
@@ -34,7 +35,7 @@ def test_watches_the_chosen_rows(options, rows):
     model = network().eval()
     lider = LiDER(model, STAGES, **{"alpha": 0.2, "beta": 0.7, **options})
     lider.calibrate([images(8, seed=1)])
-    step = SimpleNamespace(task=SimpleNamespace(index=1), team=Team())
+    step = SimpleNamespace(task=SimpleNamespace(index=1), team=Team(), memory=[1])
     with lider.hear(lab_batch([-1, 4, 0, -1], [1, 0, 1, 1]), step):
         model(images())
     terms = lider.losses(step) if options.get("draw") != "fresh" else {}
@@ -101,9 +102,10 @@ def test_fresh_draws_watch_all_drawn_rows_or_are_refused(changed: dict[str, Any]
         LiDER(draw="fresh", **changed)
 
 
-def test_past_rows_are_replayed_rows() -> None:
-    with pytest.raises(UserError, match="rows='past' chooses among replayed rows"):
-        LiDER(on="stream", rows="past")
+@pytest.mark.parametrize("on", ["stream", "both"])
+def test_past_rows_are_replayed_rows(on: Any) -> None:
+    with pytest.raises(UserError, match=f"rows='past' chooses .* but got on='{on}'"):
+        LiDER(on=on, rows="past")
 
 
 def test_a_state_for_unknown_stages_is_one_sentence() -> None:

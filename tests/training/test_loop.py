@@ -108,6 +108,18 @@ def test_a_single_last_row_joins_the_batch_before(
     assert [[len(batch) for batch in epoch] for epoch in images_of(loop)] == [sizes] * 3
 
 
+@pytest.mark.parametrize(
+    ("batch_size", "sizes"), [(7, [7, 7, 7]), (8, [8, 8, 8]), (23, [23]), (24, [24]), (32, [24])]
+)
+def test_a_short_last_batch_is_dropped_unless_it_is_the_only_one(
+    build: Build, batch_size: int, sizes: list[int]
+) -> None:
+    recipe = Recipe(lr=0.1, batch_size=batch_size, drop_last=True)
+    loop = build("finetune", recipe=recipe, epochs=1)
+    assert loop.planned_steps() == 3 * len(sizes)
+    assert [[len(batch) for batch in epoch] for epoch in images_of(loop)] == [sizes] * 3
+
+
 def test_joint_trains_on_everything_at_the_end(build: Build, stream: SplitStream) -> None:
     loop = build("joint", epochs=2)
     assert loop.planned_steps() == 18

@@ -169,18 +169,19 @@ def test_a_gradient_is_of_the_mean_and_leaves_grad_alone(loop: Loop) -> None:
         assert torch.allclose(gradient[name], parameter.grad)
 
 
-def test_plain_batches_are_random_rows_without_augmentation(
-    loop: Loop, stream: SplitStream
-) -> None:
+def test_inputs_of_random_rows(loop: Loop, stream: SplitStream) -> None:
     step = step_of(loop)
     data = stream.tasks[1].train
     normalise = stream.transform.sample(1, None)
     known = {bytes(x.numpy()) for x in normalise(data.rows(torch.arange(24))["x"])}
-    for limit in (10, 24, 1000):
-        seen = [
-            bytes(x.numpy())
-            for batch in step.plain_batches(data, torch.Generator(), limit=limit)
-            for x in batch
-        ]
-        assert len(seen) == len(set(seen)) == min(limit, 24)
-        assert set(seen) <= known
+
+    def seen(limit: int | None, augmented: bool = False) -> list[bytes]:
+        batches = step.inputs_of(data, torch.Generator(), limit=limit, augmented=augmented)
+        return [bytes(x.numpy()) for batch in batches for x in batch]
+
+    for limit in (10, 24, 1000, None):
+        found = seen(limit)
+        assert len(found) == len(set(found)) == min(limit or 24, 24)
+        assert set(found) <= known
+    assert len(seen(None, augmented=True)) == 24
+    assert not set(seen(None, augmented=True)) <= known

@@ -5,8 +5,10 @@ regulariser                     with                              why not
 =============================== ================================= =================================
 one that needs a memory (lider, a method without memory           there are no replayed samples
 star)                                                             (LiDER on the stream is fine)
-lider on the stream             a method that trains on its       there are no stream samples
+lider on the stream, or both    a method that trains on its       there are no stream samples
                                 memory alone (gdumb)
+lider calibrated after the      a method that does not train on   there is no network after the
+first task                      task after task (joint, gdumb)    first task
 one that works from task to     a method that does not train on   there is no last task to stay
 task (oewc, olap, ssgd)         task after task (joint, gdumb)    close to, or to slow down after
 =============================== ================================= =================================
@@ -89,10 +91,15 @@ def why_not(method: str, regularizer: str, options: Mapping[str, Any]) -> str | 
             f"{regularizer} needs replayed samples and {method} has no memory: choose a "
             f"method that rehearses ({', '.join(rehearsing)}){instead}"
         )
-    if options.get("on") == "stream" and host.fits_memory:
+    if (on := options.get("on")) in ("stream", "both") and host.fits_memory:
         return (
             f"{method} trains on its memory alone, so {regularizer} would have no samples on the "
-            f"stream: leave out --{regularizer}-on stream"
+            f"stream: leave out --{regularizer}-on {on}"
+        )
+    if options.get("calibrate") == "first-task" and not host.task_by_task:
+        return (
+            f"{method} does not train task by task: there is no network after the first task to "
+            f"calibrate {regularizer} on"
         )
     if guest.task_by_task and not host.task_by_task:
         return (

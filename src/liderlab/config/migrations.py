@@ -27,7 +27,14 @@ NEW_IN_3: dict[str, Any] = {
     "training.schedule": {"name": "multistep", "by": "epoch", "warmup": 0.0},
     "imports": [],
     "benchmark.base": None,
+    "training.drop_last": False,
     "regularizers.lider.target_lr": 1.0,
+    "regularizers.lider.order": "c-0",
+    "regularizers.lider.control": False,
+    "regularizers.lider.calibrate": "start",
+    "regularizers.lider.calibration_rows": 256,
+    "regularizers.lider.calibration_augmented": False,
+    "regularizers.lider.calibration_data": "fit",
 }
 """Fields that joined with schema 3, by dotted name, at the values of every older run. A run that
 has these values keeps its identity (identity.py), so that older results still count for it."""

@@ -216,12 +216,14 @@ class ClipSection(Section):
 
 class TrainingSection(Section):
     """milestones, gamma: of the multistep schedule, lr · gamma^(milestones passed), in epochs of a
-    task. replay_size: of a replay batch; null takes batch_size. optimizer_per_task: make a new
-    optimizer for every fit, or keep its state."""
+    task. replay_size: of a replay batch; null takes batch_size. drop_last: leave out the last batch
+    of an epoch if it is short and not the only one. optimizer_per_task: make a new optimizer for
+    every fit, or keep its state."""
 
     epochs: int = Field(5, ge=1, le=10**9)
     batch_size: int = Field(32, ge=2, le=10**9)
     replay_size: int | None = Field(None, ge=2, le=10**9)
+    drop_last: bool = False
     lr: Finite32 = Field(0.03, gt=0, allow_inf_nan=False)
     momentum: float = Field(0.0, ge=0, lt=1)
     weight_decay: Finite32 = Field(0.0, ge=0, allow_inf_nan=False)

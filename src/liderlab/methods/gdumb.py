@@ -11,7 +11,7 @@ import torch
 from ..errors import check_numbers, unknown
 from ..functional.losses import cross_entropy
 from ..functional.sampling import cutmix
-from ..types import Batch, Fit, Recipe, Stream, Task, Terms
+from ..types import Batch, Fit, MultiStep, Recipe, Stream, Task, Terms
 from .base import Method
 
 if TYPE_CHECKING:
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from ..training.step import Step
 
 COLLECT = "collect"
+CHOICES = {
+    "fit_after": ("stream", "task"),
+    "optimizer_per": ("fit", "epoch"),
+    "collect": ("once", "every-epoch"),
+}
 
 
 class GDumb(Method):
@@ -31,9 +36,14 @@ class GDumb(Method):
     Args:
         fit_epochs: passes over the memory.
         lr_max, lr_min: the range of the learning rate; see `WarmRestarts`.
-        weight_decay: of the fit.
+        momentum, weight_decay: of the fit.
         cutmix_alpha, cutmix_probability: λ ~ Beta(α, α), for that share of the batches.
         fit_after: "stream" fits once, at the end; "task" after every task, each time anew.
+        optimizer_per: "fit", or "epoch", as released with LiDER: an optimizer and a schedule made
+            anew for every pass leave no momentum across passes, and the rate at lr_max after a
+            first pass at a tenth of it.
+        collect: offer a sample to the memory "once", or in "every-epoch" of training.epochs, as
+            released with LiDER.
     """
 
     rehearsal = True
@@ -54,6 +64,9 @@ class GDumb(Method):
         cutmix_alpha: float = 1.0,
         cutmix_probability: float = 0.5,
         fit_after: Literal["stream", "task"] = "stream",
+        momentum: float = 0.9,
+        optimizer_per: Literal["fit", "epoch"] = "fit",
+        collect: Literal["once", "every-epoch"] = "once",
     ) -> None:
         super().__init__()
         check_numbers(fit_epochs=fit_epochs, at_least=1, whole=True)
@@ -61,27 +74,33 @@ class GDumb(Method):
         check_numbers(lr_min=lr_min, at_least=0, at_most=lr_max)
         check_numbers(cutmix_probability=cutmix_probability, at_least=0, at_most=1)
         check_numbers(weight_decay=weight_decay, at_least=0, at_most=1e38)
-        if fit_after not in (allowed := ("stream", "task")):
-            raise unknown("fit_after", str(fit_after), allowed)
+        check_numbers(momentum=momentum, at_least=0, below=1)
+        given = {"fit_after": fit_after, "optimizer_per": optimizer_per, "collect": collect}
+        for name, allowed in CHOICES.items():
+            if given[name] not in allowed:
+                raise unknown(name, str(given[name]), allowed)
         self.fit_epochs, self.fit_after = fit_epochs, fit_after
+        self.momentum, self.optimizer_per, self.collect = momentum, optimizer_per, collect
         self.lr_max, self.lr_min, self.weight_decay = lr_max, lr_min, weight_decay
         self.cutmix_alpha, self.cutmix_probability = cutmix_alpha, cutmix_probability
 
     def plan(
         self, task: Task, stream: Stream, recipe: Recipe, epochs: int, memory: Memory
     ) -> list[Fit]:
-        collect = Fit(task.train, 1, recipe, COLLECT, augment=False)
+        passes = 1 if self.collect == "once" else epochs
+        collect = Fit(task.train, passes, recipe, COLLECT, augment=False)
         if self.fit_after == "stream" and task.index < len(stream.tasks) - 1:
             return [collect]
         fit_recipe = replace(
             recipe,
             lr=self.lr_max,
-            momentum=0.9,
+            momentum=self.momentum,
             weight_decay=self.weight_decay,
             optimizer=torch.optim.SGD,
             schedule=WarmRestarts(self.lr_min / self.lr_max),
         )
-        return [collect, Fit(memory, self.fit_epochs, fit_recipe, "fit", restart=True)]
+        whole = Fit(memory, self.fit_epochs, fit_recipe, "fit", restart=True)
+        return [collect, *(_each_epoch(whole) if self.optimizer_per == "epoch" else [whole])]
 
     def losses(self, batch: Batch, step: Step) -> Terms:
         if step.fit.name == COLLECT:
@@ -96,6 +115,13 @@ class GDumb(Method):
         partners = whole["y"][partner][part]
         own, other = cross_entropy(logits, batch.y), cross_entropy(logits, partners)
         return {"memory": share * own + (1 - share) * other}
+
+
+def _each_epoch(fit: Fit) -> list[Fit]:
+    """A fit for every pass, so that each has a new optimizer; the first at a tenth of the rate."""
+    full = replace(fit, epochs=1, recipe=replace(fit.recipe, schedule=MultiStep()), restart=False)
+    tenth = replace(full.recipe, lr=0.1 * full.recipe.lr)
+    return [replace(full, recipe=tenth, restart=True), *[full] * (fit.epochs - 1)]
 
 
 @dataclass(frozen=True)

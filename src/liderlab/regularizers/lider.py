@@ -12,10 +12,11 @@ from torch import Tensor, nn
 
 from ..errors import UserError
 from ..functional.lipschitz import Reading
-from ..types import Batch, Terms
+from ..types import Batch, Source, Terms
+from . import lider_options as options
 from .base import Regularizer
 from .feature_recorder import Features, joined
-from .lider_options import Draw, On, Rows, Weights, check_options
+from .lider_rows import all_rows, rows_to_watch
 from .stage_constants import Estimator, StageConstants
 from .target_steps import TargetSteps
 
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from ..training.step import Step
 
 TERMS = ("c_lip", "0_lip")
-CALIBRATION = 256
-"""Samples to calibrate on in the lab: they take seconds, and the targets start within 2 % of their
-value. The batch form's λ falls with the batch size, so there they start a few percent too low."""
 
 
 class LiDER(Regularizer):
@@ -59,9 +57,17 @@ class LiDER(Regularizer):
         target_lr: learning rate of the targets in the lab, as a factor of the network's.
         from_input: False leaves the network's input out of the chain.
         on, rows, draw: which rows LiDER watches in the lab; in your own loop `watch()` decides.
-            on="replay" | "stream"; rows="all" | "past" (of past tasks only); draw="reuse": the
-            method's own passes, or "fresh": one extra draw and pass for each of the two terms, as
-            released.
+            on="replay" | "stream" | "both" (once the memory has rows); rows="all" | "past" (of past
+            tasks only); draw="reuse": the method's own passes, or "fresh": one extra draw and pass
+            for each of the two terms, as released.
+        order: "c-0" | "0-c", the term that comes first; with draw="fresh" it also draws first.
+        control: make the passes of draw="fresh" and leave out their terms, to see what the passes
+            alone do (BatchNorm's statistics).
+        calibrate: "start", or "first-task": there is no c-term before the first task has ended (in
+            your own loop: before `calibrate()` is called).
+        calibration_rows, calibration_augmented, calibration_data: the lab calibrates on so many
+            random rows (None: all), augmented or not, of the fit's data or of the task's; these
+            differ for GDumb, which fits its memory.
 
     >>> model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2))
     >>> lider = LiDER(model, stages=["0", "2"], alpha=0.1, beta=0.3)
@@ -89,18 +95,24 @@ class LiDER(Regularizer):
         *,
         estimator: Estimator = "spatial",
         reading: Reading = "singular",
-        weights: Weights = "paper",
+        weights: options.Weights = "paper",
         learn_targets: bool = True,
         iterations: int | None = 10,
         tol: float = 1e-6,
         from_input: bool = True,
-        on: On = "replay",
-        rows: Rows = "all",
-        draw: Draw = "reuse",
+        on: options.On = "replay",
+        rows: options.Rows = "all",
+        draw: options.Draw = "reuse",
         target_lr: float = 1.0,
+        order: options.Order = "c-0",
+        control: bool = False,
+        calibrate: options.Calibrate = "start",
+        calibration_rows: int | None = 256,
+        calibration_augmented: bool = False,
+        calibration_data: options.CalibrationData = "fit",
     ) -> None:
         super().__init__()
-        check_options(
+        options.check_options(
             stages,
             alpha=alpha,
             beta=beta,
@@ -113,10 +125,19 @@ class LiDER(Regularizer):
             rows=rows,
             draw=draw,
             target_lr=target_lr,
+            order=order,
+            control=control,
+            calibrate=calibrate,
+            calibration_rows=calibration_rows,
+            calibration_data=calibration_data,
         )
         self.alpha, self.beta, self.weights = alpha, beta, weights
         self.learn_targets, self.target_lr = learn_targets, target_lr
-        self.on, self.rows, self.draw = on, rows, draw
+        self.on, self.rows, self.draw, self.control = on, rows, draw, control
+        self._order = TERMS if order == "c-0" else TERMS[::-1]
+        self._calibrates_late = calibrate == "first-task"
+        self.calibration_rows, self.calibration_augmented = calibration_rows, calibration_augmented
+        self.calibration_data = calibration_data
         named = None if stages is None else list(stages)
         self._stages = StageConstants(named, estimator, reading, iterations, tol, from_input)
         self._idle, self._warned = True, False  # idle: no watch() since the last penalty
@@ -224,7 +245,7 @@ class LiDER(Regularizer):
             return
         constants = self._stages.of_pass(features)
         self.constants = constants.detach().mean(0)
-        if not self._is_calibrated:
+        if not self._is_calibrated and not self._calibrates_late:
             self._set_targets(self.constants)
         self._watched.append(constants)
 
@@ -243,7 +264,7 @@ class LiDER(Regularizer):
         """
         if not self._watched:
             return {name: term.clone() for name, term in self._last_terms.items()}
-        return {name: term.mean() for name, term in self._weighted_terms().items()}
+        return {name: term.mean() for name, term in self._weighted_terms(self._names).items()}
 
     def penalty(self) -> Tensor:
         """α · L_cLip + β · L_0Lip of the passes watched since the last call.
@@ -266,10 +287,9 @@ class LiDER(Regularizer):
         self._watched = []
         return sum(terms.values(), self.constants.new_zeros(()))
 
-    def _weighted_terms(self, names: Sequence[str] = TERMS) -> Terms:
+    def _weighted_terms(self, names: Sequence[str]) -> Terms:
         """One value per watched row, scaled so that their mean averages passes of any size."""
         assert self.targets is not None
-        names = [name for name in names if self._weight(name) > 0]  # 0 · inf would be NaN
         terms: dict[str, list[Tensor]] = {name: [] for name in names}
         for constants, share in zip(self._watched, self._shares(), strict=True):
             for name, values in terms.items():
@@ -291,6 +311,12 @@ class LiDER(Regularizer):
         self.constants = totals[-1, 1:] / rows[-1]
         return rows.sum() / (len(rows) * rows)
 
+    @property
+    def _names(self) -> list[str]:
+        """The terms in their order, without those of weight 0: 0 · inf would be NaN."""
+        waiting = {"c_lip"} if self._calibrates_late and not self._is_calibrated else set()
+        return [name for name in self._order if self._weight(name) > 0 and name not in waiting]
+
     def _weight(self, name: str) -> float:
         return self.alpha if (name == "c_lip") == (self.weights == "paper") else self.beta
 
@@ -302,56 +328,57 @@ class LiDER(Regularizer):
 
     def start(self, step: Step) -> None:
         """Calibrate on the first fit's data, and anew if a fit restarts the network."""
-        if self.active and (step.fit.restart or not self.calibrated):
-            self.calibrate(
-                step.plain_batches(step.fit.data, step.generator("lider"), limit=CALIBRATION)
-            )
+        late, again = self._calibrates_late, step.fit.restart
+        if self.active and not late and (again or not self.calibrated):
+            of_task = self.calibration_data == "task"
+            self._calibrate_on(step.task.train if of_task else step.fit.data, step)
+
+    def end_task(self, step: Step) -> None:
+        if self.active and self._calibrates_late and not self._is_calibrated:
+            self._calibrate_on(step.task.train, step)
+            assert self.targets is not None
+            step.team.broadcast(self.targets.data)
+
+    def _calibrate_on(self, data: Source, step: Step) -> None:
+        chosen: Any = {"limit": self.calibration_rows, "augmented": self.calibration_augmented}
+        self.calibrate(step.inputs_of(data, step.generator("lider"), **chosen), max_samples=None)
 
     def hear(self, batch: Batch, step: Step) -> AbstractContextManager[None]:
         if not self.active or self.draw == "fresh":
             return nullcontext()
         self._team = step.team if step.team.size > 1 else None
-        if self.rows == "all" and batch.origin != "both":
-            wanted = "stream" if self.on == "stream" else "memory"
-            return self._watch_all(batch) if batch.origin == wanted and batch else nullcontext()
-        rows = ~batch.replayed if self.on == "stream" else batch.replayed
-        if self.rows == "past":
-            rows = rows & (batch.task < step.task.index)
-        if not any(step.team.agree(bool(rows.any()))):
-            return nullcontext()
-        return self.watch(None if len(rows) and rows.all() else rows.nonzero()[:, 0])
-
-    def _watch_all(self, batch: Batch) -> AbstractContextManager[None]:
-        """Watch every row; of a rank without rows, not the blank ones that it lets pass."""
-        return self.watch(None if len(batch) else batch.slot)
+        watched, rows = rows_to_watch(batch, step, self.on, self.rows)
+        return self.watch(rows) if watched else nullcontext()
 
     def losses(self, step: Step) -> Terms:
         if not self.active:
             return {}
         if self.draw == "fresh":
             return self._fresh_losses(step)
-        terms = self._weighted_terms() if self._watched else {}
+        terms = self._weighted_terms(self._names) if self._watched else {}
         self._watched = []
         return {f"lider/{name}": term for name, term in terms.items()}
 
     def _fresh_losses(self, step: Step) -> Terms:
-        """As released: each term has its own draw from the memory, and its own pass."""
+        """As released: each term has its own draw from the memory, and its own pass. A control
+        makes the passes alone."""
         terms: Terms = {}
         self._team = step.team if step.team.size > 1 else None
-        for name in (name for name in TERMS if self._weight(name) > 0):
+        for name in self._names:
             batch = step.draw(generator=step.generator("lider"))
             if batch:
-                with self._watch_all(batch):
+                with torch.set_grad_enabled(not self.control), self.watch(all_rows(batch)):
                     step.net(batch)
                 terms |= self._weighted_terms([name]) if self._watched else {}
             self._watched = []
-        return {f"lider/{name}": term for name, term in terms.items()}
+        return {} if self.control else {f"lider/{name}": term for name, term in terms.items()}
 
     def readings(self) -> dict[str, float]:
         """λ_k and c_k of every stage, for the log; {} before they are known."""
         if self.targets is None or not self.active:
             return {}
-        numbers = {"λ": self.constants.tolist(), "c": self.targets.tolist()}
+        targets = self.targets if self._is_calibrated else torch.full_like(self.targets, torch.nan)
+        numbers = {"λ": self.constants.tolist(), "c": targets.tolist()}
         return {
             f"lider/{symbol}/{stage}": value
             for symbol, values in numbers.items()

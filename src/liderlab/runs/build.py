@@ -219,6 +219,7 @@ def _recipe(training: TrainingSection) -> Recipe:
             training.optimizer.name, training.optimizer.options, training.momentum
         ),
         clip=make_clip(training.clip.norm, training.clip.value) if training.clip else None,
+        drop_last=training.drop_last,
     )
 
 

@@ -391,8 +391,10 @@ class Loop:
 
 def _cut(order: Tensor, fit: Fit) -> list[Tensor]:
     """An epoch's rows as batches; a single last row, which BatchNorm cannot normalise, joins the
-    batch before."""
+    batch before. A recipe may drop a short last batch, unless it is the only one."""
     size = fit.recipe.batch_size
+    if fit.recipe.drop_last and len(order) > size:
+        order = order[: len(order) // size * size]
     batches = list(order.split(size)) if len(order) else []
     if len(batches) > 1 and len(batches[-1]) == 1 < size:
         batches[-2:] = [torch.cat(batches[-2:])]

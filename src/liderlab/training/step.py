@@ -197,13 +197,14 @@ class Step:
         slot = on_device.pop("slot") if "slot" in rows else torch.full_like(y, -1)
         return Batch(view(raw), raw, y, task, slot, view, on_device, origin, total)
 
-    def plain_batches(
-        self, data: Source, generator: torch.Generator, *, limit: int
+    def inputs_of(
+        self, data: Source, generator: torch.Generator, *, limit: int | None, augmented: bool
     ) -> Iterator[Tensor]:
-        """Yield the inputs of at most `limit` random rows, not augmented."""
-        index = draw_without_replacement(min(limit, len(data)), len(data), generator)
+        """Yield the inputs of at most `limit` random rows (None: of all)."""
+        n = len(data) if limit is None else min(limit, len(data))
+        index = draw_without_replacement(n, len(data), generator)
         for part in index.split(256):
-            yield self.batch(data.rows(part), None).x
+            yield self.batch(data.rows(part), generator if augmented else None).x
 
 
 def _origin(rows: Mapping[str, Tensor]) -> Origin:
