@@ -45,6 +45,7 @@ def lider(*arguments: str) -> None:
 
 
 def settings(tree: dict[str, Any]) -> list[str]:
+    tree = {"threads": 1} | tree  # beside other work, two threads wait for each other
     return [part for key, value in tree.items() for part in ("--set", f"{key}={value}")]
 
 
@@ -81,7 +82,7 @@ def tested(preset: str, fixed: dict[str, Any], out: Path) -> dict[int, dict[str,
     for seed in SEEDS:
         folder = out / f"seed{seed}"
         if not (folder / "result.json").exists():
-            common = ["--scale", "cpu", "--seed", str(seed), "--threads", "1", "--resume"]
+            common = ["--scale", "cpu", "--seed", str(seed), "--resume"]
             lider("run", "--preset", preset, *common, "--out", str(folder), *settings(fixed))
         found[seed] = numbers(json.loads((folder / "result.json").read_text()))
     return found
