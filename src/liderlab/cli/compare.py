@@ -1,4 +1,4 @@
-"""`lider compare`: two runs, or two folders of seeds, side by side."""
+"""`lider compare`: two runs, or the seeds of two experiments, side by side."""
 
 from __future__ import annotations
 
@@ -10,22 +10,31 @@ from .commands import command
 from .option_types import Json, argument
 from .output import new_console, print_json, report_damaged
 
-Side = Annotated[
-    Path,
-    argument("A run folder, or one that holds its seeds.", values=completion.run_folders),
+Runs = Annotated[
+    list[Path],
+    argument(
+        "Two run folders, or folders that hold the seeds, or their names without the seed.",
+        values=completion.run_folders,
+    ),
 ]
 
 
-@command("lider compare runs/er-ace runs/er-ace-lider", "lider compare runs/a runs/b --json")
-def compare(a: Side, b: Side, as_json: Json = False) -> None:
-    """Compare two runs, or two folders of them seed by seed.
+@command(
+    "lider compare runs/er-ace runs/er-ace-lider",
+    "lider compare demo/er-ace demo/er-ace-lider",
+    "lider compare runs/sweep --json",
+)
+def compare(runs: Runs, as_json: Json = False) -> None:
+    """Compare two runs, or two groups of them seed by seed.
 
-    Prints the settings that differ, all metrics, and their differences. Reads config.yaml and
-    result.json of both sides; writes nothing.
+    demo/er-ace means demo/er-ace-seed0, demo/er-ace-seed1, …; patterns like 'demo/er-ace-seed*'
+    and a single folder with two experiments, as of a sweep, will do as well. Prints the settings
+    that differ, all metrics, and their differences. Reads config.yaml and result.json of both
+    sides; writes nothing.
     """
     from ..report.terminal.run_comparison import Comparison, comparison_tables
 
-    comparison = Comparison.of(a, b)
+    comparison = Comparison.among(runs)
     report_damaged(comparison.left_out)
     if as_json:
         print_json(comparison.as_tree())

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from glob import glob, has_magic
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
@@ -182,6 +183,33 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
             raise UserError(f"{path} holds no run: no folder in it has a config.yaml")
         found |= dict.fromkeys(inside)
     return list(found)
+
+
+SEED = re.compile(r"(-seed|,seed=)\d+$")
+"""The end of the names that runs of `lider run`, `demo` and `sweep` have for each seed."""
+
+
+def seed_folders(path: Path) -> list[Path]:
+    """The folders that a path means: itself, those that match it as a pattern, or its seeds.
+
+    `demo/er-ace` means `demo/er-ace-seed0`, `demo/er-ace-seed1`, …, if there is no such folder.
+    """
+    if path.is_dir():
+        return [path]
+    if has_magic(str(path)):
+        found = [Path(name) for name in glob(str(path)) if os.path.isdir(name)]
+    else:
+        beside = path.parent.iterdir() if path.parent.is_dir() else ()
+        found = [f for f in beside if SEED.sub("", f.name) == path.name and f.is_dir()]
+    return sorted(found, key=_natural_order) or [path]
+
+
+def without_seed(path: Path) -> str:
+    """
+    >>> without_seed(Path("demo/er-ace-seed1")), without_seed(Path("runs/lr=0.1,seed=0"))
+    ('demo/er-ace', 'runs/lr=0.1')
+    """
+    return SEED.sub("", str(path))
 
 
 def _runs_below(path: Path) -> list[Path]:

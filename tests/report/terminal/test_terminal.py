@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from liderlab.functional.statistics import paired_difference
-from liderlab.report.run_records import RunRecord, read_all
+from liderlab.report.run_records import RunRecord, read_all, seed_folders
 from liderlab.report.terminal.live_view import sparkline
 from liderlab.report.terminal.run_filter import Condition
 from liderlab.report.terminal.run_filter import select as choose
@@ -127,6 +127,61 @@ def test_compare_seed_by_seed(lider: Any, runs: Path, tmp_path: Path) -> None:
     assert code == 0
     assert "±" in out
     assert narrow(out)
+
+
+LAYOUTS = {"demo": "{}-seed{}", "sweep": "{},memory.size=20,seed={}"}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_compare_pairs_the_seeds_of_the_labs_own_layouts(
+    lider: Any, runs: Path, tmp_path: Path, layout: str
+) -> None:
+    for name in ("er-ace", "er-ace-lider"):
+        for seed in (0, 1):
+            folder = tmp_path / "all" / LAYOUTS[layout].format(name, seed)
+            shutil.copytree(runs / f"{name}-{seed}", folder)
+    a, b = (f"all/{LAYOUTS[layout].format(n, '')}" for n in ("er-ace", "er-ace-lider"))
+    expanded = [f"{side}{seed}" for side in (a, b) for seed in (0, 1)]  # as a shell does
+    common = [side.removesuffix("-seed").removesuffix(",seed=") for side in (a, b)]
+    values = [
+        {
+            seed: RunRecord.read(runs / f"{n}-{seed}").metric("class_incremental", "faa")
+            for seed in (0, 1)
+        }
+        for n in ("er-ace", "er-ace-lider")
+    ]
+    expected = vars(paired_difference(values[1], values[0]))  # type: ignore[arg-type]
+    sides = {tuple(common): common, (f"{a}*", f"{b}*"): [f"{a}*", f"{b}*"], tuple(expanded): common}
+    for given, names in sides.items():
+        code, out, err = lider("compare", *given, "--json")
+        assert (code, err) == (0, "")
+        tree = json.loads(out)
+        assert [tree["a"], tree["b"]] == names
+        assert tree["runs"] == [2, 2]
+        assert tree["class_incremental"]["faa"]["difference"] == expected
+    whole = json.loads(lider("compare", "all", "--json")[1])
+    sign = 1 if whole["a"] == common[0] else -1
+    assert whole["class_incremental"]["faa"]["difference"]["mean"] == sign * expected["mean"]
+
+
+def test_compare_refuses_other_numbers_of_experiments(lider: Any, runs: Path) -> None:
+    code, out, err = lider("compare", str(runs))
+    assert (code, out) == (2, "")
+    assert "two experiments are compared, but these are 5: " in err
+    code, _, err = lider("compare", str(runs / "gmed"))
+    assert code == 2
+    assert "but these are 1: " in err
+    code, _, err = lider("compare", f"{runs}/er-ace-*9", f"{runs}/er")
+    assert err == f"lider: {runs}/er-ace-*9 is not a folder\n"
+
+
+def test_a_folder_may_look_like_a_pattern(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "er-ace-0", tmp_path / "a[1]")
+    assert seed_folders(tmp_path / "a[1]") == [tmp_path / "a[1]"]
+    for seed in (10, 9):
+        (tmp_path / f"x-seed{seed}").mkdir()
+    (tmp_path / "x-seed8").touch()
+    assert seed_folders(tmp_path / "x") == [tmp_path / "x-seed9", tmp_path / "x-seed10"]
 
 
 def test_a_seed_that_was_run_twice_is_one_seed(lider: Any, runs: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from statistics import fmean
@@ -19,7 +19,7 @@ from ...functional.statistics import ConfidenceInterval
 from ..formatting import MISSING, mean_std_of, number, plain
 from ..glossary import ANYTIME, METRICS, SETTINGS
 from ..html_table import html_table
-from ..run_records import read_all
+from ..run_records import read_all, seed_folders, without_seed
 from ..seed_groups import (
     SeedGroup,
     differing_experiment_fields,
@@ -40,11 +40,24 @@ class Comparison:
 
     @classmethod
     def of(cls, a: Path | Sequence[Path], b: Path | Sequence[Path]) -> Comparison:
-        """Each side is a run folder, a folder that holds its seeds, or several of them."""
+        """Each side is a run folder, a folder that holds its seeds, the common name or a pattern of
+        such folders, or several of them."""
         sides = [[side] if isinstance(side, Path) else list(side) for side in (a, b)]
-        name_a, name_b = (str(s[0]) if len(s) == 1 else f"{len(s)} folders" for s in sides)
+        name_a, name_b = map(_side_name, sides)
         (group_a, damaged_a), (group_b, damaged_b) = map(_read_group, sides, (name_a, name_b))
         return cls((name_a, name_b), (group_a, group_b), [*damaged_a, *damaged_b])
+
+    @classmethod
+    def among(cls, paths: Sequence[Path]) -> Comparison:
+        """Two sides; or one folder, or many as a shell expands a pattern, with two experiments."""
+        if len(paths) == 2:
+            return cls.of(*paths)
+        records, damaged = read_all([f for path in paths for f in seed_folders(path)])
+        sides = [[run.path for run in group.runs] for group in group_by_seed(records)]
+        if len(sides) != 2:
+            listed = ", ".join(map(_side_name, sides[:6])) + (", …" if len(sides) > 6 else "")
+            raise UserError(f"two experiments are compared, but these are {len(sides)}: {listed}")
+        return replace(cls.of(*sides), left_out=damaged)
 
     def configuration(self) -> dict[str, list[Any]]:
         """Fields that differ, with the values of the first run on each side."""
@@ -125,11 +138,19 @@ class Comparison:
             yield metric, (mean_std_of(a), mean_std_of(b), _difference(between, better))
 
 
+def _side_name(paths: Sequence[Path]) -> str:
+    """The common name of several folders, one for each seed, or their number."""
+    if len(paths) == 1:
+        return str(paths[0])
+    names = {without_seed(path) for path in paths}
+    return names.pop() if len(names) == 1 else f"{len(paths)} folders"
+
+
 def _read_group(paths: Sequence[Path], name: str) -> tuple[SeedGroup, list[str]]:
     """The runs in some folders, and a message about each one that cannot be read."""
     if not paths:
         raise UserError("there is no run to compare: give a run folder, or several")
-    records, problems = read_all(paths)
+    records, problems = read_all([folder for path in paths for folder in seed_folders(path)])
     group, *others = group_by_seed(records)
     if others:
         fields = differing_experiment_fields(records)
