@@ -24,7 +24,7 @@ from liderlab.regularizers import REGULARIZERS
 from liderlab.runs.build import build, completed
 from liderlab.streams import BENCHMARKS
 from liderlab.training.loop import Loop
-from short_options import short_options
+from short_options import SMALL, short_options
 
 NEVER = (math.nan, math.inf, -math.inf)
 REGISTRIES: dict[str, Registry] = {
@@ -89,7 +89,7 @@ def test_zero_is_refused_or_runs(
     kind: str, name: str, argument: str, build: Callable[..., Loop]
 ) -> None:
     method = name if kind == "method" else "er"
-    regularizers = {} if kind == "method" else {name: {argument: 0}}
+    regularizers = {} if kind == "method" else {name: SMALL.get(name, {}) | {argument: 0}}
     options = short_options(name, 2) | {argument: 0} if kind == "method" else {}
     assert kind == "method" or why_not(method, name, {}) is None
     try:

@@ -21,7 +21,7 @@ from liderlab.methods import METHODS
 from liderlab.regularizers import REGULARIZERS
 from liderlab.training.loop import Loop, StepDone, TaskDone
 from liderlab.types import Recipe, State
-from short_options import short_options
+from short_options import SMALL, short_options
 
 TO_LEARN: dict[str, dict[str, Any]] = {
     "x-der-rpc": {"alpha": 0.5, "beta": 1.0},  # its defaults are for more steps than these
@@ -79,7 +79,7 @@ def new(build: Callable[..., Loop]) -> Runs:
     """A short run of a pair, not yet begun."""
 
     def new(method: str, regularizer: str) -> Loop:
-        regularizers = {} if regularizer == NONE else {regularizer: {}}
+        regularizers = {} if regularizer == NONE else {regularizer: SMALL.get(regularizer, {})}
         return build(method, regularizers, seed=7, options=short_options(method, 4))
 
     return new
@@ -155,7 +155,7 @@ def learned(build: Callable[..., Loop]) -> Callable[[str, str], float]:
 
     @cache
     def run(method: str, regularizer: str) -> float:
-        regularizers = {} if regularizer == NONE else {regularizer: {}}
+        regularizers = {} if regularizer == NONE else {regularizer: SMALL.get(regularizer, {})}
         options = short_options(method, 20) | TO_LEARN.get(method, {})
         loop = build(
             method, regularizers, options=options, width=16, size=30, epochs=8, recipe=recipe

@@ -112,6 +112,16 @@ def cases() -> dict[str, dict[str, Any]]:
         "data-free": {"method": "er", "regularizers": {"spectral": {}}},
         "worst weights": {"method": "der++", "regularizers": {"star": {}}, "recipe": UNEVEN},
         "idle worst weights": {"method": "er", "regularizers": {"star": {}}, "recipe": TINY},
+        "graph": {
+            "method": "icarl",
+            "regularizers": {"casper": {"neighbors": 3}},
+            "recipe": UNEVEN,
+        },
+        "idle graph": {
+            "method": "er",
+            "regularizers": {"casper": {"neighbors": 1, "classes": 1}},
+            "recipe": TINY,
+        },
         "slower": {"method": "er", "regularizers": {"ssgd": {"dropout": 0.0}}},
         "fresh": {"method": "er", "regularizers": {"lider": SPATIAL | {"draw": "fresh"}}},
         "control": {

@@ -4,7 +4,7 @@
 regulariser                     with                              why not
 =============================== ================================= =================================
 one that needs a memory (lider, a method without memory           there are no replayed samples
-star)                                                             (LiDER on the stream is fine)
+casper, star, …)                                                  (LiDER on the stream is fine)
 lider on the stream, or both    a method that trains on its       there are no stream samples
                                 memory alone (gdumb)
 lider calibrated after the      a method that does not train on   there is no network after the

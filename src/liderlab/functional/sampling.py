@@ -78,6 +78,22 @@ def draw_without_replacement(n: int, size: int, generator: torch.Generator) -> T
             return drawn[torch.from_numpy(first[:n])]
 
 
+def draw_balanced(y: Tensor, classes: int, n: int, generator: torch.Generator) -> Tensor:
+    """At most n different rows of random classes, in equal shares as far as each class has rows.
+
+    >>> rows = draw_balanced(torch.tensor([0, 0, 0, 1, 1, 2]), 2, 4, torch.Generator())
+    >>> len(rows), len(set(rows.tolist()))
+    (4, 4)
+    """
+    present = y.unique()
+    picked = present[torch.randperm(len(present), generator=generator)[:classes]]
+    rank = rank_in_class(y, torch.rand(len(y), generator=generator))
+    rank = torch.where(torch.isin(y, picked), rank, len(y))
+    share = -(-n // max(1, len(picked)))
+    order = rank.argsort(stable=True)[:n]
+    return order[rank[order] < share]
+
+
 def herding_order(features: Tensor, n: int) -> Tensor:
     """The n rows of (m, d) whose running mean stays nearest to the mean of all, best first.
 

@@ -13,6 +13,7 @@ REGULARIZERS: ClassRegistry[Regularizer] = ClassRegistry(
     "regularizer",
     __name__,
     (
+        ("casper", "casper:CaSpeR", "lets replayed features fall into groups, one for each class"),
         ("lider", "lider:LiDER", "bounds each stage's Lipschitz constant on replayed samples"),
         ("oewc", "oewc:OEWC", "holds weights in place by a running diagonal Fisher"),
         ("olap", "olap:OLAP", "holds layers in place by a running Kronecker-factored curvature"),

@@ -52,6 +52,12 @@ class Regularizer(nn.Module):
         here. example: a small input (2, C, H, W), on the network's device.
         """
 
+    def check(self, recipe: Recipe, memory: int) -> None:
+        """Refuse in one sentence a run in which it cannot work, before anything is written.
+
+        memory: how many samples the memory can hold.
+        """
+
     def adapt(self, recipe: Recipe, task: Task) -> Recipe:
         """Change how a task is optimised."""
         return recipe

@@ -11,12 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from .stages import tapped_module, unwrap
+from .stages import last_linear, tapped_module, unwrap
 
 if TYPE_CHECKING:
     from ..distributed.team import Team
 
 INPUT = "input"
+FEATURES = "features"
+"""The input of the last linear layer, before a dropout that sSGD hooks there."""
 Features = dict[str, Tensor]
 
 
@@ -38,7 +40,7 @@ class Tap:
         if self.stage == INPUT:
             recorder.begin(args)
         else:
-            recorder.record(self.stage, output)
+            recorder.record(self.stage, args[0] if self.stage == FEATURES else output)
 
     def __reduce__(self) -> tuple[type[Tap], tuple[None, str]]:
         return Tap, (None, self.stage)
@@ -58,15 +60,22 @@ class FeatureRecorder:
         self._handles: list[RemovableHandle] = []
 
     def attach(self, network: nn.Module, chain: Sequence[str]) -> None:
-        """Record these stages, and no earlier ones any more; INPUT may be the first."""
+        """Record these stages, and no earlier ones any more; INPUT may be the first, FEATURES the
+        last."""
         inner = unwrap(network)
-        modules = {stage: tapped_module(inner, stage) for stage in chain if stage != INPUT}
+        own = (INPUT, FEATURES)
+        modules = {stage: tapped_module(inner, stage) for stage in chain if stage not in own}
         for handle in self._handles:
             handle.remove()
         self._chain = list(chain)
         self._handles = [inner.register_forward_pre_hook(Tap(self, INPUT))]  # a pass begins
         for stage, module in modules.items():
             self._handles.append(module.register_forward_hook(Tap(self, stage)))
+        if FEATURES in chain:
+            if (classifier := last_linear(inner)) is None:
+                raise ValueError("Found no trained linear layer, whose input are the features.")
+            tap = Tap(self, FEATURES)
+            self._handles.append(classifier.register_forward_pre_hook(tap, prepend=True))
 
     @contextmanager
     def recording(self) -> Iterator[list[Features]]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ..errors import check_numbers, unknown
 from ..types import Recipe, Task
 from .base import Regularizer
-from .stages import default_stages, tapped_module, unwrap
+from .stages import default_stages, last_linear, tapped_module, unwrap
 
 
 class SSGD(Regularizer):
@@ -63,7 +63,11 @@ class SSGD(Regularizer):
             return
         inner, drop = unwrap(network), Drop(self.dropout)
         if self.where == "features":
-            self._handles = [_last_linear(inner).register_forward_pre_hook(drop)]
+            if (classifier := last_linear(inner)) is None:
+                raise ValueError(
+                    'Found no linear layer to drop the features of: choose where="stages".'
+                )
+            self._handles = [classifier.register_forward_pre_hook(drop)]
         elif not (stages := default_stages(inner, example)):
             raise ValueError('Found no stages in this network: choose where="features".')
         else:  # before other hooks, so that they see the dropped map, in any order of attaching
@@ -99,14 +103,3 @@ class Drop:
 
     def __reduce__(self) -> tuple[type[Drop], tuple[float]]:
         return Drop, (0.0,)
-
-
-def _last_linear(network: nn.Module) -> nn.Module:
-    layers = [
-        module
-        for module in network.modules()
-        if isinstance(module, nn.Linear) and module.weight.requires_grad
-    ]
-    if not layers:
-        raise ValueError('Found no linear layer to drop the features of: choose where="stages".')
-    return layers[-1]

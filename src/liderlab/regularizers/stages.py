@@ -39,6 +39,16 @@ def tapped_module(network: nn.Module, stage: str) -> nn.Module:
         ) from None
 
 
+def last_linear(network: nn.Module) -> nn.Module | None:
+    """The trained linear layer that comes last: the classifier. Its input are the features."""
+    layers = [
+        module
+        for module in network.modules()
+        if isinstance(module, nn.Linear) and module.weight.requires_grad
+    ]
+    return layers[-1] if layers else None
+
+
 @contextmanager
 def eval_mode(network: nn.Module) -> Iterator[None]:
     """Eval mode; afterwards every module's own mode again."""

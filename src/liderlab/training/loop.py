@@ -137,6 +137,7 @@ class Loop:
         method.attach(network, example)
         for regularizer in self.regularizers:
             regularizer.attach(network, example)
+            regularizer.check(recipe, memory.size)
             regularizer.to(self._device)
         self._initial = {name: value.clone() for name, value in network.state_dict().items()}
         self._passes = Passes(network, precision, compile)  # behind all hooks
