@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..report.formatting import number
-from ..report.glossary import METRICS, SETTINGS
+from ..report.glossary import METRICS
 from ..report.html_table import html_table
 from ..report.run_records import RunRecord
 from ..runs.folder import RunFolder
+from ..runs.result_schema import settings_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 class RunResult(dict[str, Any]):
     """The content of result.json, with its most used values as properties.
 
-    folder: the run folder. Metrics without a setting are class-incremental, in percent.
+    folder: the run folder. Metrics without a setting are class-incremental (or
+    domain-incremental, if that is the run's setting), in percent.
     """
 
     def __init__(self, result: Mapping[str, Any], folder: str | Path) -> None:
@@ -91,6 +93,6 @@ class RunResult(dict[str, Any]):
         columns = ["percent", *(f"{metric.label} {metric.arrow}" for metric in METRICS.values())]
         rows = [
             [label, *(number(record.metric(setting, metric)) for metric in METRICS)]
-            for setting, label in SETTINGS.items()
+            for setting, label in settings_of(self).items()
         ]
         return html_table(title, columns, rows)

@@ -19,15 +19,19 @@ themselves (icarl), and they need it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
 from ..memory import POLICIES
 from ..methods import METHODS
 from ..regularizers import REGULARIZERS
 from .schema import RunConfig
+
+if TYPE_CHECKING:
+    from ..methods.base import Method
+    from ..streams.splitting import SplitStream
 
 DEFAULTS = ("sgd", "multistep")
 """Names of the optimizer and the schedule that a configuration has if it chooses none."""
@@ -71,6 +75,22 @@ def check(config: RunConfig) -> None:
             raise UserError(reason)
 
 
+def check_stream(config: RunConfig, stream: SplitStream) -> None:
+    """Refuse a method whose tasks cannot be those of the stream."""
+    method, name = config.method.name, config.benchmark.name
+    if METHODS.class_of(method).new_classes and stream.setting == "domain-incremental":
+        raise UserError(
+            f"{method} needs new classes in every task, and {name} has the same classes in all of "
+            f"them: choose another method ({', '.join(_known(lambda made: not made.new_classes))})"
+        )
+
+
+def _known(wanted: Callable[[type[Method]], bool]) -> list[str]:
+    """The methods of this kind, without those of installed packages."""
+    names = [name for name, entry in METHODS.items() if not entry.installed]
+    return [name for name in names if wanted(METHODS.class_of(name))]
+
+
 def _streams(policy: str) -> bool:
     """Whether a memory policy chooses samples from the stream."""
     return bool(POLICIES.entry(policy).facts.get("from_stream", True))
@@ -84,8 +104,7 @@ def why_not(method: str, regularizer: str, options: Mapping[str, Any]) -> str | 
     """
     host, guest = METHODS.class_of(method), REGULARIZERS.class_of(regularizer)
     if guest.needs_memory and not host.rehearsal and options.get("on") != "stream":
-        known = [name for name, entry in METHODS.items() if not entry.installed]
-        rehearsing = [name for name in known if METHODS.class_of(name).rehearsal]
+        rehearsing = _known(lambda made: made.rehearsal)
         instead = f", or --{regularizer}-on stream" if "on" in signature(guest).parameters else ""
         return (
             f"{regularizer} needs replayed samples and {method} has no memory: choose a "

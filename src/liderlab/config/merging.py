@@ -177,14 +177,15 @@ def _backbone_of_weights(given: Mapping[str, Any]) -> Tree:
 
 
 def _own_folder(benchmark: Any) -> Any:
-    """`folder:PATH` is the benchmark `folder` with its option `path`, made absolute."""
+    """`folder:PATH` is the benchmark `folder` with its option `path`, made absolute; so is
+    `domains:PATH`."""
     name = benchmark.get("name") if isinstance(benchmark, Mapping) else None
-    if not isinstance(name, str) or not name.startswith("folder:"):
+    if not isinstance(name, str) or not name.startswith(("folder:", "domains:")):
         return benchmark
-    given = name.removeprefix("folder:")
+    kind, _, given = name.partition(":")
     path = str(absolute(given)) if given else ""  # the benchmark asks for it
     if benchmark.get("path", path) != path:
         raise UserError(
             f"benchmark {name} and benchmark.path={benchmark['path']} are two folders: name one"
         )
-    return {**benchmark, "name": "folder", "path": path}
+    return {**benchmark, "name": kind, "path": path}

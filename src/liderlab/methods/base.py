@@ -33,13 +33,23 @@ class Method(nn.Module, ABC):
     """Whether it trains on each task when it arrives."""
     fits_memory: ClassVar[bool] = False
     """Whether it trains on the memory alone."""
+    new_classes: ClassVar[bool] = False
+    """Whether it needs new classes in every task, and only these."""
     paper: ClassVar[str | None] = None
     year: ClassVar[int | None] = None
 
     @classmethod
     def facts(cls) -> dict[str, Any]:
         """The attributes above for `lider list methods`; no policy without a memory."""
-        names = ("rehearsal", "policy", "task_by_task", "fits_memory", "paper", "year")
+        names = (
+            "rehearsal",
+            "policy",
+            "task_by_task",
+            "fits_memory",
+            "new_classes",
+            "paper",
+            "year",
+        )
         facts = {name: getattr(cls, name) for name in names}
         return facts if cls.rehearsal else facts | {"policy": None}
 

@@ -41,6 +41,7 @@ class ICaRL(Method):
 
     rehearsal = True
     policy = "herding"
+    new_classes = True
     paper = "Rebuffi et al., iCaRL: Incremental Classifier and Representation Learning"
     year = 2017
     previous: Network

@@ -32,6 +32,7 @@ class LwF(Method):
 
     paper = "Li & Hoiem, Learning without Forgetting"
     year = 2017
+    new_classes = True
     previous: Network
 
     def __init__(self, weight: float = 1.0, temperature: float = 2.0) -> None:

@@ -49,6 +49,7 @@ class XDER(Method):
 
     rehearsal = True
     policy = "class-balanced"
+    new_classes = True
     paper = "Boschini et al., Class-Incremental Continual Learning into the eXtended DER-verse"
     year = 2022
 

@@ -84,6 +84,8 @@ images."""
 
 TERMS = {
     "class-incremental": "The network chooses among all classes seen so far.",
+    "domain-incremental": "Tasks differ in their domain and share their classes, among which the "
+    "network chooses. These accuracies stand where others have class-incremental ones.",
     "task-incremental": "The network knows the task and chooses among its classes only.",
     "mean ± std": "Mean and sample standard deviation over runs that differ in their seeds.",
     "best": "The best mean of its setting (benchmark, tasks, buffer, backbone, scale). "

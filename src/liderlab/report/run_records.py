@@ -16,6 +16,7 @@ from ..config.diff import flat
 from ..config.migrations import migrate
 from ..errors import UserError
 from ..runs.folder import RunFolder
+from ..streams import BENCHMARKS
 from .glossary import METRICS
 
 State = Literal["finished", "running", "stopped"]
@@ -101,12 +102,17 @@ class RunRecord:
     @property
     def tasks(self) -> int:
         tasks = self.config["benchmark"]["tasks"]
+        if tasks is None:  # as many as there are domains
+            rows = [line["class_incremental"] for line in self.lines_of("task")]
+            return len(rows[0]) if rows else 1
         return len(tasks) if isinstance(tasks, list) else int(tasks)
 
     @property
     def stream(self) -> str:
-        """The benchmark, and how it differs from the benchmark's own tasks."""
-        return stream_name(self.config["benchmark"])
+        """The benchmark, its setting, and how it differs from the benchmark's own tasks."""
+        entry = BENCHMARKS.get(self.benchmark)
+        setting = entry.facts.get("setting", "") if entry else ""
+        return " ".join([stream_name(self.config["benchmark"]), *setting.split()])
 
     @property
     def buffer(self) -> int | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.figure_style import draw_matrix, new_figure, save_figure
+from .result_schema import settings_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,16 +30,17 @@ def draw_accuracy_matrix(result: Result, path: Path) -> None:
 
 
 def accuracy_figure(result: Result) -> Figure:
-    """Accuracy on every task after every task, both settings side by side."""
+    """Accuracy on every task after every task, the settings side by side."""
     tasks = len(result["class_incremental"]["accuracy_matrix"])
     side = 1.6 + 0.42 * tasks
-    figure = new_figure(2 * side + 0.8, side + 0.4)
-    panels = figure.subplots(1, 2)
+    settings = settings_of(result)
+    figure = new_figure(len(settings) * side + 0.8, side + 0.4)
+    panels = figure.subplots(1, len(settings), squeeze=False)[0]
     ticks = range(tasks)
-    for panel, setting in zip(panels, ("class_incremental", "task_incremental"), strict=True):
+    for panel, (setting, label) in zip(panels, settings.items(), strict=True):
         matrix = _lower_triangle(result[setting]["accuracy_matrix"])
         image = draw_matrix(panel, matrix, (0, 100), form=".0f" if tasks <= 10 else None)
-        panel.set_title(f"{setting.replace('_', '-')}, FAA {_percent(result[setting]['faa'])}")
+        panel.set_title(f"{label}, FAA {_percent(result[setting]['faa'])}")
         panel.set_xlabel("accuracy on task")
         panel.set_ylabel("after training task")
         panel.set_xticks(ticks, [str(t + 1) for t in ticks])

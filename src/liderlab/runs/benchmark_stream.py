@@ -53,6 +53,11 @@ def _split(section: BenchmarkSection, make: Make, order: list[int] | None) -> Sp
     if section.base is None and not isinstance(tasks, list):
         return make(tasks=tasks, class_order=order)
     whole = make(tasks=1, class_order=order)
+    if whole.setting == "domain-incremental":
+        raise UserError(
+            f"{section.name} has the same classes in every task: --tasks takes the number of its "
+            "domains, without --base"
+        )
     sizes = [n if isinstance(n, int) else len(n) for n in tasks] if isinstance(tasks, list) else []
     if section.base is not None:
         sizes = _with_base(section.base, tasks, len(whole.names))

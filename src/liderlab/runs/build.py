@@ -13,7 +13,7 @@ import torch
 from ..backbones import BACKBONES
 from ..backbones.network import Network, in_fast_layout
 from ..backbones.third_party import as_backbone
-from ..config.compatibility import check
+from ..config.compatibility import check, check_stream
 from ..config.imports import import_checksums, load_imports
 from ..config.merging import make_config, merge
 from ..config.options import complete
@@ -110,6 +110,7 @@ def build(config: RunConfig, folder: Path | None = None, team: Team | None = Non
     generators = Generators(config.seed)
     with memory_for(f"the images of {config.benchmark.name}"):
         stream = build_stream(config)
+    check_stream(config, stream)
     with memory_for(f"the network {config.backbone.name} on {device}"):
         method, network = build_network(config, len(stream.names), stream.image_shape)
         weights = None

@@ -83,8 +83,11 @@ def result_of(work: Run, seconds: float, cpu: float | None) -> dict[str, Any]:
         accuracies[setting] |= _per_sample(matrix, work.origin["data"]["test"])
     for setting, values in (loop.anytime.summary() if loop.anytime else {}).items():
         accuracies[setting] |= values
+    if stream.setting == "domain-incremental":  # the classes of an unseen domain are predicted
+        accuracies["class_incremental"]["fwt"] = accuracies["task_incremental"]["fwt"]
     return {
         **accuracies,
+        "setting": stream.setting,
         "config": work.config.model_dump(mode="json"),
         "scale": work.config.scale and work.config.scale.model_dump(mode="json"),
         "classes": list(stream.names),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt
@@ -65,6 +66,7 @@ class _Result(_Part):
     classes: list[Any]
     image_shape: Annotated[list[PositiveInt], Field(min_length=3, max_length=3)]
     normalisation: dict[str, list[FiniteFloat]]
+    setting: str = "class-incremental"
     versions: dict[str, Any]
     seconds: FiniteFloat
     seconds_cpu: Number = None
@@ -75,6 +77,19 @@ class _Result(_Part):
     imports: list[dict[str, str]] = []
     steps: int | None = None
     skipped_steps: int = 0
+
+
+def settings_of(result: Mapping[str, Any]) -> dict[str, str]:
+    """The accuracies of a result, by their names in it, with the setting that each was measured in.
+
+    Domains that share their classes have one: the network always chooses among all of them.
+
+    >>> settings_of({"setting": "domain-incremental"})
+    {'class_incremental': 'domain-incremental'}
+    """
+    if result.get("setting") == "domain-incremental":
+        return {"class_incremental": "domain-incremental"}
+    return {"class_incremental": "class-incremental", "task_incremental": "task-incremental"}
 
 
 def check_result(tree: Any) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 from ..registry import Entry, Registry
 
+DOMAINS = "domain-incremental"
+
 
 def _benchmark(
     maker: str, summary: str, facts: dict[str, Any], run: dict[str, Any], training: dict[str, Any]
@@ -26,6 +28,20 @@ BENCHMARKS = Registry(
             "scikit-learn's 8x8 digits, bundled: 5 tasks x 2 classes",
             {"classes": 10, "tasks": 5, "image": "1x8x8"},
             {"backbone": {"name": "convnet-small"}, "memory": {"size": 100}, "threads": 1},
+            {"epochs": 5, "batch_size": 16, "lr": 0.1, "milestones": [3, 4]},
+        ),
+        "rotated-digits": _benchmark(
+            "digits:rotated_digits",
+            "the digits turned by 0, 36, 72, … degrees: 5 domains, the same 10 classes",
+            {"classes": 10, "tasks": 5, "image": "1x8x8", "setting": DOMAINS},
+            {"backbone": {"name": "convnet-small"}, "memory": {"size": 100}, "threads": 1},
+            {"epochs": 5, "batch_size": 16, "lr": 0.1, "milestones": [3, 4]},
+        ),
+        "permuted-digits": _benchmark(
+            "digits:permuted_digits",
+            "the digits with pixels in other orders: 5 domains, the same 10 classes",
+            {"classes": 10, "tasks": 5, "image": "1x8x8", "setting": DOMAINS},
+            {"backbone": {"name": "mlp"}, "memory": {"size": 100}, "threads": 1},
             {"epochs": 5, "batch_size": 16, "lr": 0.1, "milestones": [3, 4]},
         ),
         "synthetic": _benchmark(
@@ -77,6 +93,20 @@ BENCHMARKS = Registry(
             {"backbone": {"name": "mlp"}, "memory": {"size": 200}},
             {"epochs": 1, "batch_size": 10, "lr": 0.03},
         ),
+        "rotated-mnist": _benchmark(
+            "mnist:rotated_mnist",
+            "MNIST turned by 0, 9, 18, … degrees: 20 domains, the same 10 classes",
+            {"classes": 10, "tasks": 20, "image": "1x28x28", "setting": DOMAINS},
+            {"backbone": {"name": "mlp"}, "memory": {"size": 200}},
+            {"epochs": 1, "batch_size": 128, "lr": 0.2},
+        ),
+        "permuted-mnist": _benchmark(
+            "mnist:permuted_mnist",
+            "MNIST with pixels in other orders: 20 domains, the same 10 classes",
+            {"classes": 10, "tasks": 20, "image": "1x28x28", "setting": DOMAINS},
+            {"backbone": {"name": "mlp"}, "memory": {"size": 200}},
+            {"epochs": 1, "batch_size": 128, "lr": 0.2},
+        ),
         "split-fashion-mnist": _benchmark(
             "mnist:split_fashion_mnist",
             "Fashion-MNIST, clothes: 5 tasks x 2 classes",
@@ -88,6 +118,13 @@ BENCHMARKS = Registry(
             "image_folder:folder",
             "your own images in class folders: --benchmark folder:PATH --tasks N",
             {"classes": None, "tasks": None, "image": "3x64x64"},
+            {"backbone": {"name": "resnet18"}, "memory": {"size": 200}},
+            {"epochs": 5, "batch_size": 32, "lr": 0.03},
+        ),
+        "domains": _benchmark(
+            "domain_folder:domains",
+            "your own images of several domains: --benchmark domains:PATH",
+            {"classes": None, "tasks": None, "image": "3x64x64", "setting": DOMAINS},
             {"backbone": {"name": "resnet18"}, "memory": {"size": 200}},
             {"epochs": 5, "batch_size": 32, "lr": 0.03},
         ),

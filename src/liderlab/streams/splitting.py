@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -58,11 +58,12 @@ class Images:
 
 @dataclass(frozen=True)
 class TaskData:
-    """The images of one task, as positions in shared arrays."""
+    """The images of one task, as positions in shared arrays. look: changes their pixels."""
 
     images: Images
     index: Tensor
     task: int
+    look: Callable[[Tensor], Tensor] | None = None
 
     def __len__(self) -> int:
         return len(self.index)
@@ -74,17 +75,19 @@ class TaskData:
     def rows(self, index: Tensor) -> dict[str, Tensor]:
         rows = self.index[index]
         x = self.images.x[rows.to(self.images.x.device, non_blocking=True)]
+        x = x if self.look is None else self.look(x)
         return {"x": x, "y": self.images.y[rows], "task": torch.full((len(rows),), self.task)}
 
 
 @dataclass(frozen=True)
 class SplitStream:
-    """The result of `split`."""
+    """The result of `split`. setting: whether tasks differ in their classes or in their domain."""
 
     tasks: Sequence[Task]
     names: Sequence[str]
     image_shape: tuple[int, int, int]
     transform: Transform
+    setting: Literal["class-incremental", "domain-incremental"] = "class-incremental"
 
 
 def split(

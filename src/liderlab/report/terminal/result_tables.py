@@ -9,8 +9,9 @@ from rich.box import HORIZONTALS
 from rich.console import Group
 from rich.table import Table
 
+from ...runs.result_schema import settings_of
 from ..formatting import mean_std, mean_std_of, number
-from ..glossary import ANYTIME, METRICS, SETTINGS, Metric
+from ..glossary import ANYTIME, METRICS, Metric
 
 Result = Mapping[str, Any]
 COLUMNS = 10  # tasks beside each other in the accuracy matrix
@@ -45,7 +46,7 @@ def _faa_ff_table(count: str) -> Table:
 
 
 def metric_table(result: Result) -> Group:
-    """Every metric of one run, in both settings; those during training in a table of their own."""
+    """Every metric of one run, in each setting; those during training in a table of their own."""
     tables = [_metric_table(result, METRICS, "percent")]
     if "aaa" in result["class_incremental"]:
         tables.append(_metric_table(result, ANYTIME, "during training, percent"))
@@ -57,7 +58,7 @@ def _metric_table(result: Result, metrics: Mapping[str, Metric], title: str) -> 
     table.add_column("")
     for metric in metrics.values():
         table.add_column(metric.label, justify="right")
-    for setting, label in SETTINGS.items():
+    for setting, label in settings_of(result).items():
         table.add_row(label, *(number(result[setting][metric]) for metric in metrics))
     return table
 
@@ -95,12 +96,12 @@ def remarks(result: Result) -> list[str]:
 
 
 def accuracy_tables(result: Result) -> Group:
-    """Class-incremental accuracy on every task (columns) after every task (rows), split into tables
-    of `COLUMNS` tasks, each of which fits in 80 characters."""
+    """Accuracy in the first setting on every task (columns) after every task (rows), split into
+    tables of `COLUMNS` tasks, each of which fits in 80 characters."""
     matrix = result["class_incremental"]["accuracy_matrix"]
     tasks = range(len(matrix))
     return Group(
-        "accuracy on each task after each task (class-incremental, %)",
+        f"accuracy on each task after each task ({settings_of(result)['class_incremental']}, %)",
         *(_accuracy_table(matrix, tasks[i : i + COLUMNS]) for i in tasks[::COLUMNS]),
     )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from ...errors import UserError, check_numbers
 from ..augmentation import Augment
 from ..splitting import SplitStream, split
-from ..storage.cache import cached
+from ..storage.cache import CachedData, cached
 from ..storage.location import absolute, check_utf8
 from .raw_data import LabelledFiles, RawData, from_image_files, image_files
 
@@ -33,18 +33,28 @@ def folder(
     deviation, and augmented by crops (padding size/8) and flips. The decoded images are kept in the
     data folder's cache, never in `path`.
     """
-    check_numbers(size=size, at_least=4, at_most=10**4, whole=True)
-    if not path:
-        raise UserError("name the folder: --benchmark folder:PATH")
-    source = absolute(path)
-    if not source.is_dir():
-        raise UserError(f"{source} is not a folder")
-    name = "".join(letter if letter.isalnum() else "_" for letter in source.name)
-    data = cached(f"folder-{name}", source, size, read_folder)
+    data = cached_folder(own_folder(path, "folder"), size)
     if tasks is None:
         raise UserError(f"choose into how many tasks to split {len(data.names)} classes: --tasks N")
     transform = Augment(data.mean, data.std, padding=size // 8, flip=True)
     return split(data.train, data.test, tasks, class_order, names=data.names, transform=transform)
+
+
+def own_folder(path: str, benchmark: str) -> Path:
+    """The folder that the user named."""
+    if not path:
+        raise UserError(f"name the folder: --benchmark {benchmark}:PATH")
+    source = absolute(path)
+    if not source.is_dir():
+        raise UserError(f"{source} is not a folder")
+    return source
+
+
+def cached_folder(source: Path, size: int) -> CachedData:
+    """The decoded images of a folder of class folders."""
+    check_numbers(size=size, at_least=4, at_most=10**4, whole=True)
+    name = "".join(letter if letter.isalnum() else "_" for letter in source.name)
+    return cached(f"folder-{name}", source, size, read_folder)
 
 
 def read_folder(source: Path, size: int, every: int = 5) -> RawData:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...errors import UserError
 from ..augmentation import Augment
+from ..domains import in_domains, permutations, rotations
 from ..splitting import SplitStream
 from .cached_stream import cached_stream
 from .raw_data import Pixels, RawData, RawPart, blocks_of
@@ -29,6 +30,30 @@ def split_mnist(
     """MNIST by digit, not augmented. root: the data folder, if not the usual one."""
     transform = Augment((0.1307,), (0.3081,))
     return cached_stream("mnist", read_mnist, 28, tasks, class_order, root, transform)
+
+
+def rotated_mnist(
+    tasks: int = 20,
+    class_order: Sequence[int] | None = None,
+    *,
+    degrees: float = 180.0,
+    root: str | None = None,
+) -> SplitStream:
+    """All digits in every task, turned by 0, d/T, 2d/T, … degrees."""
+    return in_domains(split_mnist(1, class_order, root=root), rotations(tasks, degrees))
+
+
+def permuted_mnist(
+    tasks: int = 20,
+    class_order: Sequence[int] | None = None,
+    *,
+    seed: int = 0,
+    root: str | None = None,
+) -> SplitStream:
+    """All digits in every task, from the second on with pixels in an order of its own. seed: of
+    these orders."""
+    whole = split_mnist(1, class_order, root=root)
+    return in_domains(whole, permutations(tasks, seed, whole.image_shape))
 
 
 def split_fashion_mnist(
