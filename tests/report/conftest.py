@@ -19,6 +19,7 @@ from liderlab.config.merging import make_config
 from liderlab.runs.execute import run
 
 PATIENCE = 60.0  # seconds: enough on a busy machine
+KINDS = (".csv", ".svg")  # of downloads
 
 
 AT_3_AND_4 = """
@@ -127,6 +128,35 @@ class Browser:
     def press(self, key: str) -> None:
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+
+    def drag(self, selector: str, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """Drag the mouse within an element; places are shares of its width and height."""
+        query, options = json.dumps(selector), "{block: 'center', behavior: 'instant'}"
+        self.run(f"document.querySelector({query}).scrollIntoView({options})")
+        box = self.run(
+            f"(({{x, y, width, height}}) => [x, y, width, height])"
+            f"(document.querySelector({query}).getBoundingClientRect())"
+        )
+        for kind, (across, down) in (
+            ("mouseMoved", start),
+            ("mousePressed", start),
+            ("mouseMoved", end),
+            ("mouseReleased", end),
+        ):
+            place = {"x": box[0] + across * box[2], "y": box[1] + down * box[3]}
+            button = {"button": "none" if kind == "mouseMoved" else "left", "clickCount": 1}
+            self.call("Input.dispatchMouseEvent", type=kind, **place, **button)
+
+    def download(self, selector: str, folder: Path) -> Path:
+        """Click a button that downloads a file; return the file."""
+        self.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+        before = set(folder.iterdir())
+        self.click(selector)
+        deadline = time.monotonic() + PATIENCE
+        while not (new := [f for f in set(folder.iterdir()) - before if f.suffix in KINDS]):
+            assert time.monotonic() < deadline, "no file was downloaded"
+            time.sleep(0.02)
+        return new[0]
 
     def texts(self, selector: str) -> list[str]:
         query = f"document.querySelectorAll({json.dumps(selector)})"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from io import BytesIO
+from itertools import chain, cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +20,40 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")  # Okabe and Ito's
-MARKERS = "osD^vP"
-LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
-HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++")
+METHOD_COLOURS = {  # after Okabe and Ito; the report's light theme has the same
+    "er-ace": "#0072b2",
+    "der++": "#d98200",
+    "x-der-rpc": "#009e73",
+    "icarl": "#b8558f",
+    "er": "#3fa0d8",
+    "der": "#c44e00",
+    "gmed": "#6a4fb3",
+    "gdumb": "#7d7a1c",
+}
+COLOURS = tuple(METHOD_COLOURS.values())
+REFERENCES = ("finetune", "joint")  # grey
+MARKERS = "osD^vPX<"
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)), (0, (3, 1, 1, 1)))
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++", "ooo", "---")
 GREY = "0.5"  # reference lines: chance, bounds, task borders
 SEQUENTIAL, DIVERGING = "cividis", "PuOr_r"  # colour maps
 SMALL, NORMAL, TITLE = 8, 9, 10  # font sizes
 PRINTED: dict[str, Any] = {"marker": "D", "mfc": "white", "mec": "black", "ms": 5, "ls": "none"}
 """The marker of a number that the paper prints."""
+
+
+def hues(methods: Iterable[str]) -> dict[str, int]:
+    """A number of `COLOURS` for each method, −1 for a reference; own methods take unused ones.
+
+    >>> hues(["er-ace", "mine", "joint", "er-ace"])
+    {'er-ace': 0, 'mine': 1, 'joint': -1}
+    """
+    names = list(dict.fromkeys(methods))
+    known = {name: number for number, name in enumerate(METHOD_COLOURS)}
+    known |= dict.fromkeys(REFERENCES, -1)
+    numbers, taken = range(len(COLOURS)), {known.get(name) for name in names}
+    own = chain((number for number in numbers if number not in taken), cycle(numbers))
+    return {name: known[name] if name in known else next(own) for name in names}
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -88,8 +88,9 @@ TERMS = {
     "network chooses. These accuracies stand where others have class-incremental ones.",
     "task-incremental": "The network knows the task and chooses among its classes only.",
     "mean ± std": "Mean and sample standard deviation over runs that differ in their seeds.",
-    "best": "The best mean of its setting (benchmark, tasks, buffer, backbone, scale). "
-    "The upper bound joint does not compete.",
+    "best": "The best mean of its setting (benchmark, tasks, buffer, backbone, scale), and "
+    "distinguishable from every other row there: the 95 % interval of the difference, paired by "
+    "seed, excludes 0. The upper bound joint does not compete.",
     "LiDER's gain": "The metric with LiDER minus the metric without it, paired by seed: the mean "
     "difference and Student's 95 % interval. If the interval contains 0, these seeds do not show "
     "whether LiDER helps.",
@@ -102,6 +103,9 @@ TERMS = {
     "seeds": "The number of seeds that have finished. If a seed was run more than once, the mean "
     "of its runs counts.",
     "accuracy matrix": "Row t, column i: accuracy on task i after training task t, in percent.",
+    "confusion": "Row i, column j: test images of class (or task) i that the network took for j "
+    "at the end, class-incremental, in percent of row i. Colours follow the square root, so that "
+    "rare mistakes show.",
     "forgetting": "Of a task: its best accuracy so far minus its accuracy now.",
     "loss terms": "The weighted terms of the loss at the logged steps. Where a point stands for "
     "many steps, the line is their mean and the band runs from their minimum to their maximum.",

@@ -259,13 +259,18 @@ def test_a_page_opens_at_its_top(browser: Any, page: Path) -> None:
         assert browser.run("scrollY") == 0
 
 
-def test_two_hundred_runs_open(browser: Any, runs: Path, tmp_path: Path) -> None:
+def test_two_hundred_runs_open_in_a_second(browser: Any, runs: Path, tmp_path: Path) -> None:
     records = [
         RunRecord(record.path, f"{record.name}/{n}", record.state, record.config, record.result)
         for n in range(29)
         for record in read_all([runs])[0]
     ]
     write_report(records, tmp_path / "x.html", memory=False)
-    browser.open(tmp_path / "x.html", "#runs")
+    for fragment in ("", "#compare", "#runs"):
+        times = []
+        for _ in range(3):  # the best of three: other tests may keep the machine busy
+            browser.open(tmp_path / "x.html", fragment)
+            times.append(browser.run("performance.getEntriesByType('navigation')[0].domComplete"))
+        assert min(times) < 1_000, fragment
     assert len(browser.texts("#runs-table tbody th")) == 203
     assert browser.errors() == []

@@ -9,11 +9,12 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+import numpy as np
 import pytest
 
 from liderlab.config.merging import make_config
 from liderlab.errors import UserError
-from liderlab.functional.statistics import paired_difference
+from liderlab.functional.statistics import mean_interval, paired_difference
 from liderlab.report.glossary import METRICS, TERMS
 from liderlab.report.page.html import write_report
 from liderlab.report.page.overview_data import overview
@@ -61,22 +62,18 @@ def test_rows_hold_means_deviations_and_the_gain_of_lider(runs: Path, page: str)
     }
     plain = [faa["er-ace-0"], faa["er-ace-1"]]
     value = rows["er-ace"]["values"]["class_incremental"]["faa"]
-    assert value == pytest.approx({"mean": fmean(plain), "std": stdev(plain), "n": 2})
+    half = mean_interval(plain).half
+    expected_value = {"mean": fmean(plain), "std": stdev(plain), "n": 2, "half": half}
+    assert value == pytest.approx(expected_value)
     expected = paired_difference(
         {0: faa["er-ace-lider-0"], 1: faa["er-ace-lider-1"]}, dict(enumerate(plain))
     )
-    assert rows["er-ace + LiDER"]["gain"]["class_incremental"] == vars(expected)
+    gain = rows["er-ace + LiDER"]["gain"]["class_incremental"]
+    points = [[n, faa[f"er-ace-lider-{n}"] - faa[f"er-ace-{n}"]] for n in (0, 1)]
+    assert gain.pop("points") == pytest.approx(np.array(points), rel=1e-3)
+    assert gain == vars(expected)
     assert rows["er-ace"]["gain"]["class_incremental"] is None
     assert rows["joint"]["values"]["class_incremental"]["ff"] is None
-
-
-@pytest.mark.parametrize(("metric", "best"), [("faa", max), ("ff", min)])
-def test_the_best_of_each_setting_is_marked_once(page: str, metric: str, best: Any) -> None:
-    rows = Blocks(page).blocks["overview"]["groups"]
-    rivals = [row for row in rows if row["label"] != "joint"]
-    means = [row["values"]["class_incremental"][metric]["mean"] for row in rivals]
-    marked = [row for row in rows if metric in row["best"]["class_incremental"]]
-    assert marked == [rivals[means.index(best(means))]]
 
 
 def test_a_run_block_holds_the_data_of_its_page(runs: Path, page: str) -> None:

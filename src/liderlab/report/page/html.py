@@ -24,6 +24,11 @@ from .overview_data import overview
 from .reference_numbers import PaperNumbers, paper_numbers
 from .run_data import run_data
 
+SCRIPTS = (  # one script in the page: later files use names of earlier ones
+    *("elements", "tables", "charts", "line_chart", "small_charts", "overview", "compare"),
+    *("hyperparameters", "run_page", "memory_and_configuration", "navigation"),
+)
+
 
 def write_report(
     records: Sequence[RunRecord],
@@ -69,9 +74,9 @@ def write_report(
 def render(title: str, blocks: Sequence[tuple[str, Any]]) -> str:
     """Fill the template with the title, the style, the script and the named blocks of data."""
     assets = files(__package__) / "assets"
-    css, script, template = (
-        (assets / f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "js", "html")
-    )
+    css, template = ((assets / f"report.{kind}").read_text("utf-8") for kind in ("css", "html"))
+    parts = [(assets / f"{name}.js").read_text("utf-8") for name in SCRIPTS]
+    script = "\n".join(['"use strict";', "(() => {", *parts, "})();"])
     values = {
         "policy": f"default-src 'none'; img-src data:; style-src {_hash(css)}; "
         f"script-src {_hash(script)}; base-uri 'none'; form-action 'none'",
@@ -83,8 +88,8 @@ def render(title: str, blocks: Sequence[tuple[str, Any]]) -> str:
         ),
         "script": script,
     }
-    first, *parts = template.split("{{")
-    for part in parts:
+    first, *rest_of_template = template.split("{{")
+    for part in rest_of_template:
         name, _, rest = part.partition("}}")
         first += values[name] + rest
     return first

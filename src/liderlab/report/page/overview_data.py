@@ -8,8 +8,10 @@ from statistics import fmean, stdev
 from typing import Any
 
 from ... import __version__
+from ...analysis.figure_style import hues
 from ...config.diff import flat
-from ...functional.statistics import summarise
+from ...config.identity import experiment_fields
+from ...functional.statistics import mean_interval, summarise
 from ...paper.ledger.record import LedgerRecord
 from ..glossary import METRICS, SETTINGS, TERMS
 from ..run_records import RunRecord, accuracy_so_far
@@ -17,6 +19,7 @@ from ..seed_groups import SeedGroup, differing, group_by_seed, pair_without_lide
 from .curves import round_to_screen
 from .reference_numbers import PaperNumbers, in_ledger, in_paper
 from .run_data import as_text
+from .verdicts import best_of_settings, pair_sentence
 
 Tree = dict[str, Any]
 
@@ -33,13 +36,23 @@ def overview(
     """
     groups = group_by_seed(records)
     rows = [_row(group, groups, paper) for group in groups]
+    searched = _searched_fields(groups)
     numbers = {id(record): number for number, record in enumerate(records)}
+    hue_of = hues(record.method for record in records)
     runs = [_run(record) for record in records]
+    best, leads = best_of_settings(groups)
     for index, (group, known) in enumerate(zip(groups, in_ledger(groups, ledger), strict=True)):
         rows[index] |= {"runs": [numbers[id(run)] for run in group.runs], "ledger": known}
+        rows[index] |= {
+            "best": best[index],
+            "leads": leads[index],
+            "hue": hue_of[group.first.method],
+        }
+        rows[index]["fields"] = [
+            _plain(experiment_fields(group.first.config).get(f)) for f in searched
+        ]
         for number in rows[index]["runs"]:
             runs[number]["group"] = index
-    _mark_best(rows, groups)
     configs = [flat(record.config) for record in records]
     return {
         "title": title,
@@ -48,6 +61,7 @@ def overview(
         "terms": TERMS,
         "groups": rows,
         "runs": runs,
+        "fields": searched,
         "varying": {
             field: Counter(as_text(c[field]) if field in c else None for c in configs).most_common(
                 8
@@ -65,6 +79,8 @@ def _row(group: SeedGroup, groups: Sequence[SeedGroup], paper: PaperNumbers) -> 
     curves = {s: [accuracy_so_far(r.matrix(s)) for r in finished] for s in SETTINGS}
     return {
         "label": group.label,
+        "method": run.method,
+        "additions": run.regularizers,
         "note": group.note,
         "benchmark": run.stream,
         "tasks": run.tasks,
@@ -72,8 +88,11 @@ def _row(group: SeedGroup, groups: Sequence[SeedGroup], paper: PaperNumbers) -> 
         "scale": run.scale,
         "changes": [f"{f}: {now.get('from')} → {now.get('to')}" for f, now in changes.items()],
         "seeds": len({r.seed for r in finished}),
-        "values": _by_metric(lambda s, m: _vars(summarise(list(group.values(s, m).values())))),
+        "values": _by_metric(lambda s, m: _mean(list(group.values(s, m).values()))),
         "gain": {s: pair and _gain(group, pair.without, s) for s in SETTINGS},
+        "sentence": {
+            s: pair and pair_sentence(group, pair, s, _place(group, groups)) for s in SETTINGS
+        },
         "also": list(pair.also) if pair else [],
         "paper": in_paper(group, paper),
         "curve": {setting: _mean_curve(curves[setting]) for setting in SETTINGS},
@@ -94,34 +113,46 @@ def _by_metric(value: Callable[[str, str], Any]) -> Tree:
     return {s: {m: value(s, m) for m in METRICS} for s in SETTINGS}
 
 
+def _mean(values: Sequence[float]) -> Tree | None:
+    """Mean, standard deviation, half of Student's 95 % interval, and number of the values."""
+    found = summarise(values)
+    return {**vars(found), "half": mean_interval(values).half} if found else None
+
+
 def _gain(group: SeedGroup, other: SeedGroup, setting: str) -> Tree | None:
-    return _vars(seed_difference(group.values(setting, "faa"), other.values(setting, "faa")))
+    """The difference in FAA, with its interval and the difference of each common seed."""
+    ours, theirs = group.values(setting, "faa"), other.values(setting, "faa")
+    found = seed_difference(ours, theirs)
+    common = sorted(ours.keys() & theirs.keys())
+    points = [[seed, round_to_screen(ours[seed] - theirs[seed])] for seed in common]
+    return {**vars(found), "points": points} if found else None
 
 
-def _vars(found: Any) -> Tree | None:
-    return vars(found) if found else None
+def _place(group: SeedGroup, groups: Sequence[SeedGroup]) -> str:
+    """The benchmark, and the buffer if the report has several there."""
+    run = group.first
+    here = {g.first.buffer for g in groups if g.first.benchmark == run.benchmark} - {None}
+    return run.benchmark + (f", buffer {run.buffer}" if len(here) > 1 else "")
+
+
+def _searched_fields(groups: Sequence[SeedGroup]) -> list[str]:
+    """Fields in which the experiments of a sweep or search differ, beside the benchmark's."""
+    return [
+        field
+        for field in differing([experiment_fields(group.first.config) for group in groups])
+        if not field.startswith(("scale.", "benchmark."))
+    ]
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (int, float, str)) or value is None else as_text(value)
 
 
 def _mean_curve(curves: Sequence[Sequence[float | None]]) -> Tree:
-    """Mean and standard deviation over runs, task by task."""
+    """Mean and standard deviation over runs, task by task, and every run's values."""
     points = [[v for v in values if v is not None] for values in zip(*curves, strict=False)]
     return {
         "mean": [round_to_screen(fmean(values)) if values else None for values in points],
         "std": [round_to_screen(stdev(values)) if len(values) > 1 else None for values in points],
+        "runs": [[v if v is None else round_to_screen(v) for v in run] for run in curves],
     }
-
-
-def _mark_best(rows: Sequence[Tree], groups: Sequence[SeedGroup]) -> None:
-    """Add to each row the metrics in which it has the best mean of its setting."""
-    rivals: dict[tuple[Any, ...], list[Tree]] = {}
-    for row, group in zip(rows, groups, strict=True):
-        row["best"] = {setting: [] for setting in SETTINGS}
-        if group.first.method != "joint":
-            rivals.setdefault(group.setting, []).append(row)
-    for same in rivals.values():
-        for setting in SETTINGS:
-            for metric, fact in METRICS.items():
-                known = [row for row in same if row["values"][setting][metric]]
-                if len(known) > 1:
-                    means = [fact.better * row["values"][setting][metric]["mean"] for row in known]
-                    known[means.index(max(means))]["best"][setting].append(metric)

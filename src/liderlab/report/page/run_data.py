@@ -12,6 +12,7 @@ from ...errors import UserError
 from ...runs.folder import RunFolder
 from ..glossary import SETTINGS
 from ..run_records import RunRecord
+from .confusion import confusion_view
 from .curves import logged_curves
 
 ALL_PICTURES = 4_000_000  # bytes for the memory images of all runs together
@@ -31,6 +32,7 @@ def run_data(record: RunRecord, runs: int, memory: bool) -> Tree:
         "terms": logged_curves(steps, "terms", points),
         "readings": logged_curves(steps, "readings", points),
         "memory": _memory(record, runs) if memory else None,
+        "confusion": confusion_view(result, runs),
         "keepsMemory": record.buffer is not None,
         "classes": [str(name) for name in result.get("classes", [])],
         "config": {field: as_text(value) for field, value in flat(record.config).items()},

@@ -1,0 +1,224 @@
+/* The overview, and the list of runs. */
+
+const streamName = (group) => `${group.benchmark}, ${group.tasks} tasks`;
+const groupName = (group) => group.label + (group.note ? ` (${group.note})` : "");
+const bufferText = (group) => (group.buffer === null ? "–" : String(group.buffer));
+const wordsIn = (text) => state.words.toLowerCase().split(/\s+/).every((word) => text.toLowerCase().includes(word));
+/* Method by method, by buffer, without a regulariser before with one. */
+const METHODS = distinct(all.groups.map((group) => group.method));
+const ordered = (groups) => [...groups].sort((a, b) => METHODS.indexOf(a.method) - METHODS.indexOf(b.method) || (a.buffer ?? 0) - (b.buffer ?? 0) || a.additions.length - b.additions.length);
+function chosenGroups() {
+  return ordered(all.groups).filter((group) =>
+    (!state.benchmark || group.benchmark === state.benchmark) &&
+    (!state.buffer || bufferText(group) === state.buffer || group.buffer === null) &&
+    (wordsIn(`${groupName(group)} ${group.benchmark} ${bufferText(group)} ${group.scale}`) ||
+      group.runs.some((n) => wordsIn(`${groupName(group)} ${group.benchmark} ${all.runs[n].name}`))));
+}
+
+function filterBar(refresh) {
+  const sorted = (values) => distinct(values).sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  const count = h("span", { class: "count", role: "status" });
+  const select = (label, field, values) => values.length > 1 && h("select", { "aria-label": label, id: `filter-${field}`, onchange: (event) => { state[field] = event.target.value; refresh(); } },
+    h("option", { value: "" }, `${label}: all`), values.map((v) => h("option", { value: v, selected: state[field] === v }, v)));
+  const bar = h("div", { class: "bar", role: "search" },
+    h("input", { type: "search", id: "filter", placeholder: "Filter: method, benchmark, run …", "aria-label": "Filter", value: state.words,
+      oninput: (event) => { state.words = event.target.value; refresh(); } }),
+    select("Benchmark", "benchmark", sorted(all.groups.map((g) => g.benchmark))),
+    select("Buffer", "buffer", sorted(all.groups.filter((g) => g.buffer !== null).map(bufferText))), count);
+  return [bar, count];
+}
+
+function valueCell(group, metric) {
+  const value = group.values[state.setting][metric];
+  if (!value) return h("span", { class: "faint" }, "–");
+  const best = group.best[state.setting].includes(metric);
+  return [h("span", { class: best && "best", title: best && "distinguishable from all others of its setting" }, number(value.mean)),
+    value.std !== null && h("span", { class: "std" }, ` ± ${number(value.std)}`)];
+}
+function gainCell(group) {
+  const gain = group.gain[state.setting];
+  if (!gain) return h("span", { class: "faint" }, "–");
+  const clear = gain.half !== null && Math.abs(gain.mean) > gain.half;
+  const text = signed(gain.mean) + (gain.half === null ? "" : ` ± ${number(gain.half)}`);
+  const why = [gain.n ? `Over ${gain.n} common seed${gain.n === 1 ? "" : "s"}.` : "Difference of the means: the runs have no common seed.",
+    gain.n < 2 && "An interval needs two common seeds.",
+    group.also.length && `LiDER is not the only difference: the runs also differ in ${group.also.join(", ")}.`].filter(Boolean).join(" ");
+  return explained(h("span", { class: `term ${clear ? (gain.mean > 0 ? "up" : "down") : "faint"}`, tabindex: 0 }, text, group.also.length > 0 && " *"), "LiDER's gain", why);
+}
+function scaleCell(group) {
+  const badge = h("span", { class: "badge", tabindex: group.changes.length ? 0 : null }, group.scale);
+  return group.changes.length ? explained(badge, `scale ${group.scale}`, group.changes.join("; ")) : badge;
+}
+
+const definedMetrics = () => Object.entries(all.metrics).filter(([metric]) => all.groups.some((g) => g.values[state.setting][metric]));
+function overviewTable(groups) {
+  const metrics = definedMetrics().map(([metric, fact]) => ({
+    label: `${fact.label} ${fact.better > 0 ? "↑" : "↓"}`, numeric: true, downFirst: fact.better > 0,
+    explain: [`${fact.label}: ${fact.name}`, fact.definition],
+    value: (group) => group.values[state.setting][metric]?.mean ?? null,
+    cell: (group) => valueCell(group, metric),
+    csv: (group) => { const v = group.values[state.setting][metric]; return { [fact.label]: v?.mean, [`${fact.label} std`]: v?.std, [`${fact.label} ± 95 %`]: v?.half }; },
+  }));
+  const several = (f) => new Set(all.groups.map(f)).size > 1;
+  const explain = (word) => [word, all.terms[word]];
+  const columns = [
+    { label: "Method", value: groupName, cell: (group) => [h("a", { href: `#run-${group.runs[0]}` }, group.label), group.note && h("span", { class: "sub-label" }, group.note)] },
+    several((g) => g.benchmark) && { label: "Benchmark", value: (g) => g.benchmark, cell: (g) => g.benchmark },
+    { label: "Buffer", numeric: true, explain: explain("buffer"), value: (g) => g.buffer, cell: bufferText },
+    ...metrics,
+    all.groups.some((g) => g.gain.class_incremental) &&
+      { label: "LiDER's gain (FAA)", numeric: true, downFirst: true, explain: explain("LiDER's gain"), value: (g) => g.gain[state.setting]?.mean ?? null, cell: gainCell,
+        csv: (g) => { const v = g.gain[state.setting]; return { "LiDER's gain (FAA)": v?.mean, "LiDER's gain ± 95 %": v?.half, "LiDER's gain p": v?.p, "common seeds": v?.n }; } },
+    all.groups.some((g) => Object.keys(g.paper).length) &&
+      { label: "Paper (FAA, FF)", numeric: true, explain: explain("paper"), value: (g) => g.paper.faa ?? null, cell: (g) => paperCell(g),
+        csv: (g) => ({ "paper FAA": g.paper.faa, "paper FF": g.paper.ff }) },
+    all.groups.some((g) => g.ledger.n) &&
+      { label: "Ledger (FAA)", numeric: true, explain: explain("ledger"), value: (g) => g.ledger.mean ?? null, cell: (g) => ledgerCell(g) },
+    { label: "Scale", explain: explain("scale"), value: (g) => g.scale, cell: scaleCell },
+    { label: "Seeds", numeric: true, explain: explain("seeds"), value: (g) => g.seeds, cell: (g) => String(g.seeds) },
+  ].filter(Boolean);
+  return sortable("methods", "Methods and their metrics", columns, groups);
+}
+function paperCell(group) {
+  if (state.setting !== "class_incremental" || group.paper.faa === undefined) return h("span", { class: "faint" }, "–");
+  return [number(group.paper.faa), group.paper.ff !== undefined && h("span", { class: "std" }, `, ${number(group.paper.ff)}`)];
+}
+function ledgerCell(group) {
+  if (state.setting !== "class_incremental" || !group.ledger.n) return h("span", { class: "faint" }, "–");
+  const std = group.ledger.std === null ? "" : ` ± ${number(group.ledger.std)}`;
+  return [number(group.ledger.mean), h("span", { class: "std" }, `${std} (${group.ledger.n})`)];
+}
+
+function overviewPage() {
+  const [words, body] = [h("div"), h("div")];
+  const [bar, count] = filterBar(refresh);
+  function refresh() {
+    const groups = chosenGroups();
+    count.textContent = `${groups.length} of ${all.groups.length} rows`;
+    words.replaceChildren(headline(groups) ?? "");
+    if (!groups.length) {
+      body.replaceChildren(card(null, {}, h("p", { class: "empty" }, "Nothing matches the filter.")));
+      return;
+    }
+    const streams = distinct(groups.map(streamName));
+    const gains = groups.filter((g) => g.gain[state.setting]);
+    body.replaceChildren(
+      card(h("span", {}, "Methods, ", term(SETTINGS[state.setting]), ", ", term("mean ± std"), ", ", term("best"), " ★"), { class: "long" }, overviewTable(groups)),
+      h("div", { class: "grid" }, streams.map((stream) => [accuracyCard, finalCard].map((made) => made(stream, groups.filter((g) => streamName(g) === stream)))),
+        gains.length > 0 && gainCard(gains)));
+  }
+  refresh();
+  return h("div", {}, words, tiles(), bar, body);
+}
+/* A row's name among others: method, note, benchmark and buffer, without the parts that all share. */
+function nameAmong(group, groups) {
+  const varies = (f) => new Set(groups.map(f)).size > 1;
+  const rivals = groups.filter((g) => g.buffer !== null);
+  const parts = [(varies((g) => g.label) || !group.note) && group.label, group.note, varies(streamName) && group.benchmark,
+    group.buffer !== null && new Set(rivals.map(bufferText)).size > 1 && `buffer ${group.buffer}`];
+  return parts.filter(Boolean).join(", ");
+}
+
+/* The findings in words: who leads, and LiDER's gains, the distinguishable ones first. */
+function headline(groups) {
+  const clear = (g) => { const gain = g.gain[state.setting]; return gain.half !== null && Math.abs(gain.mean) > gain.half; };
+  const paired = groups.filter((g) => g.sentence[state.setting]).sort((a, b) => clear(b) - clear(a));
+  const leads = groups.filter((g) => g.leads[state.setting]);
+  if (!paired.length && !leads.length) return null;
+  const ups = paired.filter((g) => clear(g) && g.gain[state.setting].mean > 0).length;
+  const downs = paired.filter(clear).length - ups;
+  const total = paired.length > 3 && `LiDER in ${paired.length} comparisons: a distinguishable gain in ${ups}, a distinguishable loss in ${downs}, neither in ${paired.length - ups - downs}.`;
+  const item = (g, sentence, kind) => h("li", { class: kind }, swatch(look(g)), h("span", {}, sentence));
+  const items = [...paired.map((g) => item(g, g.sentence[state.setting], clear(g) ? (g.gain[state.setting].mean > 0 ? "up" : "down") : "open")),
+    ...leads.map((g) => item(g, g.leads[state.setting], "lead"))];
+  const [shown, rest] = items.length > 5 ? [items.slice(0, 4), items.slice(4)] : [items, []];
+  return card("In words", { id: "headline" }, total && h("p", { class: "total" }, total), h("ul", { class: "words-list" }, shown),
+    rest.length > 0 && h("details", { class: "data" }, h("summary", {}, `${rest.length} more`), h("ul", { class: "words-list" }, rest)));
+}
+
+function accuracyCard(stream, groups) {
+  const curves = groups.map((group) => {
+    const { mean: y, std, runs } = group.curve[state.setting];
+    const edge = (way) => y.map((v, t) => (v === null || std[t] === null ? null : v + way * std[t]));
+    const points = runs.length > 1 ? runs.flatMap((run) => run.map((v, t) => [t + 1, v])).filter((p) => p[1] !== null) : [];
+    return { name: nameAmong(group, groups), x: range(y.length).map((t) => t + 1), y, ...(std.some((v) => v !== null) && { low: edge(-1), high: edge(1) }), points, ...look(group) };
+  }).filter((one) => one.x.length);
+  return card(`Mean accuracy on the tasks seen so far: ${stream}`, {},
+    lineChart(curves, { title: `Mean accuracy on the tasks seen so far, ${stream}, ${SETTINGS[state.setting]}`, xLabel: "tasks seen", yLabel: "accuracy (%)", whole: true, show: 8, percent: true }),
+    h("p", { class: "note" }, "One hue per method; dashed, hollow: with a regulariser. Band: ± one standard deviation; a small dot per seed."));
+}
+
+const MOST_ROWS = 60;
+function finalCard(stream, groups) {
+  const fact = all.metrics[state.metric];
+  const known = groups.filter((g) => g.values[state.setting][state.metric]);
+  const rows = known.slice(0, MOST_ROWS).map((g) => {
+    const { mean: m, half } = g.values[state.setting][state.metric];
+    const points = g.runs.map((n) => [`seed ${all.runs[n].seed}`, all.runs[n].values[state.setting][state.metric]]).filter((p) => p[1] !== null);
+    return { name: nameAmong(g, groups), mean: m, half, points, ...look(g), note: number(m, 1) + (half === null ? "" : ` ± ${number(half, 1)}`) };
+  });
+  const choose = h("select", { "aria-label": "Metric", class: "metric", onchange: (event) => { state.metric = event.target.value; render(false); } },
+    definedMetrics().map(([metric, one]) => h("option", { value: metric, selected: metric === state.metric, title: one.name }, one.label)));
+  const title = `${fact.label} of every experiment, ${stream}, ${SETTINGS[state.setting]}`;
+  return card(h("span", { class: "with-choice" }, choose, ` of every seed, with 95 % interval: ${stream}`), {},
+    rows.length ? dotPlot(rows, { title, xLabel: `${fact.name} (%) ${fact.better > 0 ? "→ better" : "← better"}`, percent: state.metric === "faa" || state.metric === "aia" }) : h("p", { class: "empty" }, "Not measured."),
+    h("p", { class: "note" }, "A dot per seed; large: their mean. An arrow: the interval of few seeds is wider than the plot.",
+      known.length > MOST_ROWS && ` The first ${MOST_ROWS} of ${known.length} rows: filter to see others.`));
+}
+
+function gainCard(gains) {
+  const rows = gains.slice(0, MOST_ROWS).map((g) => {
+    const gain = g.gain[state.setting];
+    const clear = gain.half !== null && Math.abs(gain.mean) > gain.half;
+    return { name: nameAmong(g, gains), ...gain, points: gain.points.map(([seed, v]) => [`seed ${seed}`, v]), colour: look(g).colour, hollow: !clear,
+      note: signed(gain.mean) + (gain.half === null ? "" : ` ± ${number(gain.half)}`), tone: clear ? (gain.mean > 0 ? "up" : "down") : "faint" };
+  });
+  return card(h("span", {}, term("LiDER's gain"), " in FAA, with 95 % interval"), { id: "gains", class: "wide" },
+    dotPlot(rows, { title: `Gain in FAA with LiDER, ${SETTINGS[state.setting]}`, xLabel: "points of final average accuracy", zero: true }),
+    h("p", { class: "note" }, "Paired by seed, a dot each. Filled: the interval excludes 0. Hollow: it contains 0, or there are too few seeds for one."));
+}
+function tiles() {
+  const finished = all.runs.filter((run) => run.state === "finished").length;
+  const one = (big, small) => h("div", { class: "tile" }, h("span", { class: "big" }, big), h("span", { class: "small" }, small));
+  const time = all.runs.reduce((sum, run) => sum + (run.seconds ?? 0), 0);
+  const benchmarks = new Set(all.groups.map((g) => g.benchmark)).size;
+  return h("div", { class: "tiles" },
+    one(String(all.runs.length), `${all.runs.length === 1 ? "run" : "runs"}, ${finished} finished`),
+    one(String(all.groups.length), `${all.groups.length === 1 ? "experiment" : "experiments"}, over their seeds`),
+    one(String(benchmarks), benchmarks === 1 ? `benchmark: ${all.groups[0].benchmark}` : "benchmarks"),
+    one(duration(time), "run time of all runs together"));
+}
+
+/* ---- The list of runs --------------------------------------------------------------------------- */
+
+function runsPage() {
+  const body = h("div");
+  const [bar, count] = filterBar(refresh);
+  function refresh() {
+    const rows = range(all.runs.length).filter((n) => {
+      const group = all.groups[all.runs[n].group];
+      return (!state.benchmark || group.benchmark === state.benchmark) && (!state.buffer || bufferText(group) === state.buffer) &&
+        wordsIn(`${all.runs[n].name} ${groupName(group)} ${group.benchmark} ${all.runs[n].state}`);
+    });
+    count.textContent = `${rows.length} of ${all.runs.length} runs`;
+    const group = (n) => all.groups[all.runs[n].group];
+    const columns = [
+      { label: "Run", value: (n) => all.runs[n].name, cell: (n) => h("a", { href: `#run-${n}` }, all.runs[n].name) },
+      { label: "Method", value: (n) => groupName(group(n)), cell: (n) => groupName(group(n)) },
+      { label: "Benchmark", value: (n) => group(n).benchmark, cell: (n) => group(n).benchmark },
+      { label: "Buffer", numeric: true, value: (n) => group(n).buffer, cell: (n) => bufferText(group(n)) },
+      { label: "Seed", numeric: true, value: (n) => all.runs[n].seed, cell: (n) => String(all.runs[n].seed) },
+      ...definedMetrics().map(([metric, fact]) => ({
+        label: `${fact.label} ${fact.better > 0 ? "↑" : "↓"}`, numeric: true, downFirst: fact.better > 0, explain: [`${fact.label}: ${fact.name}`, fact.definition],
+        value: (n) => all.runs[n].values[state.setting][metric], cell: (n) => number(all.runs[n].values[state.setting][metric]),
+      })),
+      { label: "Time", numeric: true, value: (n) => all.runs[n].seconds, cell: (n) => duration(all.runs[n].seconds) },
+      { label: "State", value: (n) => all.runs[n].state, cell: (n) => h("span", { class: `badge ${all.runs[n].state}` }, all.runs[n].state) },
+    ];
+    body.replaceChildren(rows.length ? card(`Runs, ${SETTINGS[state.setting]}, percent`, { class: "long" }, sortable("runs-table", "All runs", columns, rows))
+      : card(null, {}, h("p", { class: "empty" }, "Nothing matches the filter.")));
+  }
+  refresh();
+  return h("div", {}, bar, body);
+}
+
