@@ -46,7 +46,7 @@ def gain_sentence(gain: ConfidenceInterval, plain: str, where: str, also: Sequen
 def pair_sentence(group: SeedGroup, pair: LiderPair, setting: str, where: str) -> str | None:
     """`gain_sentence` of a group and its pair without LiDER; None without finished runs."""
     gain = seed_difference(group.values(setting, "faa"), pair.without.values(setting, "faa"))
-    return gain and gain_sentence(gain, full_label(pair.without), where, pair.also)
+    return gain_sentence(gain, full_label(pair.without), where, pair.also) if gain else None
 
 
 def leader_sentence(leader: SeedGroup, rivals: Sequence[SeedGroup], setting: str) -> str:
