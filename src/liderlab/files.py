@@ -87,6 +87,11 @@ def remove_empty(*folders: Path) -> None:
             folder.rmdir()
 
 
+def no_link(path: str | Path, flags: int) -> int:
+    """Open a file as `os.open` does, but not through a link at its path."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)  # Windows lacks it
+
+
 def acquire_lock(path: Path, timeout: float = math.inf) -> int:
     """Lock the file, created if need be, against other processes; returns its descriptor.
 
@@ -97,7 +102,7 @@ def acquire_lock(path: Path, timeout: float = math.inf) -> int:
     from filelock import lock_descriptor  # slow to import
 
     deadline = time.monotonic() + timeout
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    descriptor = no_link(path, os.O_RDWR | os.O_CREAT)
     try:
         while not lock_descriptor(descriptor, blocking=False):
             if time.monotonic() > deadline:

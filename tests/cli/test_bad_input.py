@@ -54,7 +54,10 @@ import pytest
         ("pretrain --benchmark synthetic --out full/file/w.pt", "cannot write full/file/w.pt"),
         ("pretrain --benchmark synthetic --out ./full", "cannot write full"),
         ("run --buffer 100000000000000", "not enough memory"),
-        ("run --backbone mlp --lider", 'estimator="batch"'),
+        (
+            "run --backbone mlp --lider --set regularizers.lider.estimator=spatial",
+            'estimator="batch"',
+        ),
         ("run --out full", "--force"),
         ("run --checkpoint-every soon", "like 30s, 5m or 1h"),
         ("run --on-nonfinite maybe", "'stop' or 'skip'"),

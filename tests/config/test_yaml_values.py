@@ -1,5 +1,6 @@
 """YAML 1.2: words, numbers, and values that are refused."""
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -51,3 +52,23 @@ def test_a_mistake_names_its_place(tmp_path: Path) -> None:
 def test_a_value_may_stand_in_two_places(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("a: &a {b: 1}\nc: [*a, *a]")
     assert read_yaml(tmp_path / "c.yaml") == {"a": {"b": 1}, "c": [{"b": 1}, {"b": 1}]}
+
+
+@pytest.mark.parametrize("form", ["[{0}]", "{{<<: [{0}]}}"], ids=["lists", "merged sections"])
+def test_aliases_of_aliases_take_no_memory(tmp_path: Path, form: str) -> None:
+    """Nine levels of nine aliases stand for 387 million values."""
+    lines = ["a0: &a0 {x: 1}"]
+    for level in range(1, 10):
+        lines.append(f"a{level}: &a{level} " + form.format(", ".join([f"*a{level - 1}"] * 9)))
+    (tmp_path / "c.yaml").write_text("\n".join(lines))
+    tracemalloc.start()
+    with pytest.raises(UserError, match=r"line \d+, column \d+ more than 100,000 values"):
+        read_yaml(tmp_path / "c.yaml")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6
+
+
+def test_a_long_file_is_not_read_to_its_end() -> None:
+    with pytest.raises(UserError, match="/dev/zero has more than 1,048,576 bytes"):
+        read_yaml(Path("/dev/zero"))

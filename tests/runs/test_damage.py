@@ -1,6 +1,8 @@
 """Runs whose files were lost, cut or edited: one sentence, and never another run's network."""
 
+import errno
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,7 @@ from PIL import Image
 from liderlab.config.merging import make_config
 from liderlab.errors import UserError
 from liderlab.paper.ledger.record_collection import network_hash
-from liderlab.runs.checkpoints import read_state
+from liderlab.runs.checkpoints import read_state, write_state
 from liderlab.runs.execute import run
 from liderlab.runs.folder import RunFolder
 from liderlab.runs.pretrain import export_weights
@@ -300,3 +302,103 @@ def test_incomplete_commands_and_wrong_threads_are_one_sentence(
     (tmp_path / "records").mkdir()
     (tmp_path / "records/a.json").write_bytes(b"\xff\xfe\x00")
     assert one_sentence(lider(*words.split()), says)
+
+
+FOREIGN = {
+    "nothing": {},
+    "steps": {"steps": 9},
+    "no network": {"steps": 9, "logged": 0, "seconds": 0.0, "memory": {"data": {}}},
+    "memory of text": {"steps": 9, "logged": 0, "seconds": 0.0, "memory": "x"},
+    "empty": {
+        "steps": 9,
+        "logged": 0,
+        "seconds": 0.0,
+        "network": {},
+        "method": {},
+        "memory": {"data": {}},
+        "origin": 3,
+    },
+}
+
+
+@pytest.mark.parametrize("state", FOREIGN.values(), ids=FOREIGN)
+def test_a_foreign_checkpoint_with_a_valid_checksum_is_one_sentence(
+    lider: Any, folder: RunFolder, state: dict[str, Any]
+) -> None:
+    newest, before = folder.checkpoints.files()
+    before.unlink()
+    write_state(newest, state)
+    for words in ("predict x i.png", "analyze hessian x --scale smoke"):
+        code, _, err = lider(*words.split())
+        assert (code, err.count("\n")) == (2, 1), words
+    (folder.path / "result.json").unlink()
+    code, _, err = lider("resume", "x")
+    assert code == 2
+    assert "Traceback" not in err
+
+
+def test_a_result_without_space_for_its_figure_is_a_success(
+    lider: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("liderlab.runs.accuracy_figure.draw_accuracy_matrix", full)
+    code, out, _ = lider("run", "--benchmark", "synthetic", "--epochs", "1", "--out", "x")
+    assert code == 0
+    assert "wrote x" in out
+    assert "accuracy.png: No space left on device" in caplog.text
+
+
+def test_names_do_not_command_the_terminal(lider: Any, folder: RunFolder) -> None:
+    name = "\x1b[31m\x9b5m.png"
+    shutil.copy(folder.path.parent / "i.png", folder.path.parent / name)
+    for words in (
+        ["predict", "x", name],
+        ["predict", "x", name, "--json"],
+        ["predict", "x", "\x1b"],
+    ):
+        _, out, err = lider(*words)
+        assert "\\x1b" in out + err or "\\u001b" in out + err
+        assert not set(out + err) & {"\x1b", "\x9b"}
+
+
+LINKS = ["metrics.jsonl", ".lock", "memory", "checkpoints", "tasks"]
+
+
+@pytest.mark.parametrize("name", LINKS)
+@pytest.mark.parametrize("command", ["run --resume", "run --force"])
+def test_links_in_the_folder_are_not_followed(
+    lider: Any, folder: RunFolder, tmp_path: Path, name: str, command: str
+) -> None:
+    """A link would empty, delete or write files elsewhere."""
+    inside, outside = folder.path / name, tmp_path / "mine"
+    if inside.is_dir():
+        shutil.rmtree(inside)
+    else:
+        inside.unlink(missing_ok=True)
+    if name.startswith((".", "metrics")):
+        outside.write_text("precious")
+    else:
+        outside.mkdir()
+        (outside / "x.rows").write_text("precious")
+        (outside / "step-000000000001.pt").write_text("precious")
+    inside.symlink_to(outside)
+    before = {file: file.read_bytes() for file in [outside, *outside.glob("*")] if file.is_file()}
+    (folder.path / "result.json").unlink()
+    options = ["--config", "x/config.yaml", "--out", "x"]
+    assert one_sentence(lider(*command.split(), *options), "is a link")
+    assert before == {file: file.read_bytes() for file in before}
+
+
+def test_files_follow_the_umask(lider: Any, tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        options = "--benchmark synthetic --epochs 1 --memory-storage disk --set keep_tasks=true"
+        assert lider("run", *options.split(), "--out", "x")[0] == 0
+        assert lider("report", "x", "-o", "r.html")[0] == 0
+    finally:
+        os.umask(before)
+    modes = {file: file.stat().st_mode & 0o077 for file in tmp_path.rglob("*")}
+    assert len(modes) > 10
+    assert set(modes.values()) == {0}

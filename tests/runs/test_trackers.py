@@ -213,3 +213,65 @@ def test_a_resumed_run_can_do_without_its_tracker(lider, tmp_path: Path) -> None
     (tmp_path / "x" / "result.json").unlink()
     assert lider("resume", "x", "--tracker", "none")[0] == 0
     assert RunFolder(tmp_path / "x").config().tracker == []
+
+
+@pytest.mark.parametrize("moment", ["log", "close"])
+def test_training_goes_on_without_a_tracker_that_fails(
+    lider, tmp_path: Path, monkeypatch, caplog: pytest.LogCaptureFixture, moment: str
+) -> None:
+    logged: list[int] = []
+
+    class Fragile:
+        def __init__(self, folder: Path, config: object, step: int) -> None:
+            logged.append(-1)
+
+        def log(self, step: int, values: object) -> None:
+            logged.append(step)
+            if moment == "log" and len(logged) == 3:
+                raise RuntimeError("no server\nmore")
+
+        def close(self, finished: bool) -> None:
+            if moment == "close":
+                raise RuntimeError("no server")
+
+    monkeypatch.setitem(TRACKERS, "wandb", Entry(Fragile, "fragile"))
+    monkeypatch.setattr("liderlab.runs.trackers.find_spec", lambda name: True)
+    options = ("--benchmark", "synthetic", "--epochs", "1", "--set", "log_every=1", "--out", "x")
+    code, _, _ = lider("run", *options, "--tracker", "wandb")
+    assert code == 0
+    assert RunFolder(tmp_path / "x").intact
+    warned = [text for text in caplog.messages if "wandb failed" in text]
+    assert warned == ["wandb failed, and the run goes on without it: no server"]
+    assert len(logged) == (3 if moment == "log" else 14)
+    (tmp_path / "x" / "result.json").unlink()
+    assert lider("resume", "x")[0] == 0
+    assert logged.count(-1) == 2, "resuming starts it again"
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [("mlflow", "MLFLOW_DISABLE_TELEMETRY"), ("wandb", "WANDB_ERROR_REPORTING")],
+)
+def test_trackers_send_nothing_to_their_makers(
+    tmp_path: Path, monkeypatch, name: str, variable: str
+) -> None:
+    """The variable is set when the package is imported, which reads it; a user's value stays."""
+    seen: list[str | None] = []
+
+    class Finder:
+        def find_spec(self, package: str, *_: object) -> None:
+            if package.partition(".")[0] == name:
+                seen.append(os.environ.get(variable))
+                raise ImportError
+
+    for given, wanted in ((None, {"wandb": "false", "mlflow": "true"}[name]), ("mine", "mine")):
+        monkeypatch.delenv(variable, raising=False)
+        if given:
+            monkeypatch.setenv(variable, given)
+        monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+        for module in [m for m in sys.modules if m.partition(".")[0] == name]:
+            monkeypatch.delitem(sys.modules, module)
+        with pytest.raises(UserError, match=f"cannot start {name}"):
+            Trackers([name], tmp_path, CONFIG, 0)
+        assert seen.pop(0) == wanted
+        monkeypatch.undo()

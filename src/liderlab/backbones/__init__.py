@@ -13,7 +13,10 @@ IMAGENET = "https://download.pytorch.org/models/"
 
 
 class Backbones(Registry):
-    """Also knows `timm:NAME` and `torchvision:NAME`, if those packages are installed."""
+    """An entry's fact `suited` has options of regularisers for it: an MLP has no maps, so that
+    LiDER takes the form over the batch unless the user chooses.
+
+    Also knows `timm:NAME` and `torchvision:NAME`, if those packages are installed."""
 
     def entry(self, name: str) -> Entry:
         family, colon, model = name.partition(":")
@@ -36,7 +39,9 @@ BACKBONES = Backbones(
     "backbone",
     {
         "mlp": Entry(
-            "liderlab.backbones.mlp:MLP", "two hidden layers, for tiny images", {"width": 100}
+            "liderlab.backbones.mlp:MLP",
+            "two hidden layers, for tiny images",
+            {"width": 100, "suited": {"lider": {"estimator": "batch"}}},
         ),
         "convnet-small": Entry(
             "liderlab.backbones.convnet:ConvNet",

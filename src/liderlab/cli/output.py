@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,17 @@ if TYPE_CHECKING:
 
 def complain(message: str) -> int:
     """Print an error in one line; returns the exit code of a user's mistake."""
-    print(f"lider: {' '.join(message.split())}", file=sys.stderr)
+    print(f"lider: {printable(' '.join(message.split()))}", file=sys.stderr)
     return 2
+
+
+def printable(text: str) -> str:
+    """The text with control characters as escapes: a file's name could command the terminal.
+
+    >>> printable("a\\x1b[31m.png")
+    'a\\\\x1b[31m.png'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def report_damaged(reasons: Iterable[str]) -> None:
@@ -28,7 +38,9 @@ def report_damaged(reasons: Iterable[str]) -> None:
 def print_json(tree: Any) -> None:
     """Print JSON; escaped where the output's encoding is not UTF-8, so that it stays valid."""
     escape = (sys.stdout.encoding or "").lower() != "utf-8"
-    print(json.dumps(_finite(tree), indent=1, ensure_ascii=escape))
+    text = json.dumps(_finite(tree), indent=1, ensure_ascii=escape)
+    # json escapes the control characters below U+0020 only
+    print(re.sub("[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def _finite(tree: Any) -> Any:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from .commands import command
 from .option_types import Json, RunPath, argument
-from .output import print_json
+from .output import print_json, printable
 
 
 @command("lider predict runs/x photo.png", "lider predict runs/x a.png b.png --json")
@@ -25,7 +25,7 @@ def predict(
 
     network = load(run)
     best = network.probabilities(images).max(1)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"image": str(image), "class": network.names[int(c)], "probability": round(float(p), 4)}
         for image, p, c in zip(images, best.values, best.indices, strict=True)
     ]
@@ -33,4 +33,5 @@ def predict(
         print_json(rows)
         return
     for row in rows:
-        print(f"{row['image']}\t{row['class']}\t{row['probability']:.3f}")
+        image, name = printable(row["image"]), printable(row["class"])
+        print(f"{image}\t{name}\t{row['probability']:.3f}")

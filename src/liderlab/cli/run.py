@@ -222,4 +222,5 @@ def _regularised_stages(work: Run) -> Iterator[str]:
     for name, found in resolved(work).items():
         left_out = ", ".join(found["left_out"])
         rest = f"; nothing to regularise in {left_out}" if left_out else ""
-        yield f"{name} regularises {' → '.join(found['chain'])}{rest}"
+        form = " (batch form)" if work.config.regularizers[name].get("estimator") == "batch" else ""
+        yield f"{name}{form} regularises {' → '.join(found['chain'])}{rest}"

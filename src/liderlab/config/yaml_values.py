@@ -12,10 +12,32 @@ import yaml
 from ..errors import UserError
 
 Tree = dict[str, Any]
+MOST = 100_000  # values in a text
+LONGEST = 2**20  # bytes of a file
 
 
 class Yaml(yaml.SafeLoader):
-    """YAML 1.2: `on`, `no` and `2024-01-01` are words, `1e-3` is a number."""
+    """YAML 1.2: `on`, `no` and `2024-01-01` are words, `1e-3` is a number.
+
+    Counts the values, with aliases written out, before it makes them: aliases of aliases can stand
+    for more than any memory holds.
+    """
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._total, self._sizes = 0, dict[int, int]()
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        before, alias = self._total, self.check_event(yaml.AliasEvent)
+        mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+        node = super().compose_node(parent, index)
+        # without a size, the value is not complete: it holds itself, which json refuses
+        self._total += self._sizes.get(id(node), 1) if alias else 1
+        if self._total > MOST:
+            raise yaml.MarkedYAMLError(problem=f"more than {MOST:,} values", problem_mark=mark)
+        if not alias:
+            self._sizes[id(node)] = self._total - before
+        return node
 
 
 class YamlWriter(yaml.SafeDumper):
@@ -53,7 +75,11 @@ def _load(text: str) -> Any:
 def read_yaml(path: Path) -> Tree:
     """A configuration file as nested values."""
     try:
-        tree = _load(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            data = file.read(LONGEST + 1)
+        if len(data) > LONGEST:
+            raise UserError(f"{path} has more than {LONGEST:,} bytes: it is not a configuration")
+        tree = _load(data.decode())
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     except (_NotReadable, UnicodeDecodeError) as error:

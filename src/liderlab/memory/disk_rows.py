@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import UserError
+from ..files import no_link
 from ..types import State
 
 Bytes = NDArray[np.uint8]
@@ -123,7 +124,7 @@ class DiskColumn:
                 os.unlink(name)
             else:
                 self.file.parent.mkdir(parents=True, exist_ok=True)
-                self._handle = os.open(self.file, os.O_RDWR | os.O_CREAT, 0o644)
+                self._handle = no_link(self.file, os.O_RDWR | os.O_CREAT)
             weakref.finalize(self, os.close, self._handle)
         return self._handle
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ from .result_schema import settings_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+log = logging.getLogger("liderlab")
+
 Result = Mapping[str, Any]
 NAME = "accuracy.png"
 
@@ -19,10 +22,14 @@ NAME = "accuracy.png"
 def leave_figure(result: Result, folder: Path) -> None:
     """Draw the figure unless the folder has one.
 
-    Call it after result.json is written, so that a crash loses nothing but the figure.
+    Call it after result.json is written, so that a crash loses nothing but the figure. Without
+    space for it the run has succeeded all the same.
     """
     if not (folder / NAME).is_file():
-        draw_accuracy_matrix(result, folder / NAME)
+        try:
+            draw_accuracy_matrix(result, folder / NAME)
+        except OSError as error:
+            log.warning("cannot write %s: %s", folder / NAME, error.strerror or error)
 
 
 def draw_accuracy_matrix(result: Result, path: Path) -> None:

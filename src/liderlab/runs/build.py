@@ -67,7 +67,9 @@ def completed(config: RunConfig) -> RunConfig:
     for section, registry in sections.items():
         named = getattr(config, section)
         tree[section] |= complete(registry.load(named.name), named.options, named.name, section)
-    for name, options in config.regularizers.items():
+    suited = BACKBONES.entry(config.backbone.name).facts.get("suited", {})
+    for name, given in config.regularizers.items():
+        options = {**suited.get(name, {}), **given}
         tree["regularizers"][name] = complete(REGULARIZERS.load(name), options, name, "regularizer")
     for section, registry in {"optimizer": OPTIMIZERS, "schedule": SCHEDULES}.items():
         named = getattr(config.training, section)

@@ -142,8 +142,9 @@ def _find_checkpoint(work: Run, folder: RunFolder, allow_changed_imports: bool) 
             folder.delete_result()
     state = folder.resume_state()
     if state is not None:
-        folder.check_same(work.config, state)
-        check_origin(state.get("origin", {}), work.origin, folder.path, allow_changed_imports)
+        with folder.consistent():
+            folder.check_same(work.config, state)
+            check_origin(state.get("origin", {}), work.origin, folder.path, allow_changed_imports)
     return state
 
 
@@ -189,12 +190,12 @@ def _restore(work: Run, folder: RunFolder, state: State | None) -> None:
     if state is None:
         return
     before, loop = state.get("origin", {}), work.loop
-    if earlier := before.get("imports_before", []) + changed_imports(before, work.origin):
-        work.origin["imports_before"] = earlier
-    if earlier := before.get("config_before", []) + changed_fields(state, work.config):
-        work.origin["config_before"] = earlier
-    loop.evaluating = state.get("seconds_evaluating", loop.evaluating)
     with folder.consistent():
+        if earlier := before.get("imports_before", []) + changed_imports(before, work.origin):
+            work.origin["imports_before"] = earlier
+        if earlier := before.get("config_before", []) + changed_fields(state, work.config):
+            work.origin["config_before"] = earlier
+        loop.evaluating = state.get("seconds_evaluating", loop.evaluating)
         # rank 0 alone uses the files of a memory on disk; other ranks load its images
         loop.load_state_dict(state if loop.team.leads else folder.read_memory(state))
     if loop.team.leads:
@@ -232,6 +233,8 @@ def _failures_explained(
     resume = shlex.join(["lider", "resume", str(folder.path)])
 
     def failed(reason: str) -> RunFailed:
+        if not folder.begun:
+            return RunFailed(f"{reason}; {folder.path} was deleted, and the run with it")
         if folder.checkpoints.files():
             return RunFailed(f"{reason}; the last checkpoint is intact: {resume}")
         return RunFailed(f"{reason}; nothing was saved yet: {resume} starts from the beginning")

@@ -31,6 +31,7 @@ from ..files import (
     delete_lock,
     is_locked,
     is_same_file,
+    no_link,
     release_lock,
     remove_empty,
     write_atomically,
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
 
 FILES = ("config.yaml", "metrics.jsonl", "progress.json", "result.json", "accuracy.png")
 LOCK = ".lock"
+NO_LINKS = (
+    *(LOCK, "metrics.jsonl", "checkpoints", "memory", "tasks"),
+    *("tensorboard", "wandb", "wandb.id", "mlflow.id"),
+)
 PATIENCE = 2.0  # seconds to wait for the lock: `locked` takes it for microseconds
 
 
@@ -116,6 +121,11 @@ class RunFolder:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Be the only writer. The system releases the lock if the process dies."""
+        for name in NO_LINKS:  # they would be emptied, deleted or written to elsewhere
+            if (self.path / name).is_symlink():
+                raise UserError(
+                    f"{self.path / name} is a link, and a run writes to its folder only"
+                )
         with write_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             try:
@@ -216,7 +226,8 @@ class RunFolder:
     def open_metrics(self, length: int) -> IO[bytes]:
         """metrics.jsonl for appending, cut to `length` bytes: the lines after the checkpoint are
         written again."""
-        file = (self.path / "metrics.jsonl").open("ab")
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        file = os.fdopen(no_link(self.path / "metrics.jsonl", flags), "ab")
         file.truncate(length)
         file.seek(0, os.SEEK_END)
         return file
@@ -226,9 +237,13 @@ class RunFolder:
         None before the first one."""
         file = self.path / "metrics.jsonl"
         length = file.stat().st_size if file.is_file() else 0
-        return self.checkpoints.latest(
-            lambda state: None if state["logged"] <= length else f"{file} is shorter than it says"
-        )
+
+        def problem(state: State) -> str | None:
+            if (reason := _foreign(state)) or state["logged"] <= length:
+                return reason
+            return f"{file} is shorter than it says"
+
+        return self.checkpoints.latest(problem)
 
     @contextmanager
     def consistent(self) -> Iterator[None]:
@@ -295,9 +310,12 @@ class RunFolder:
         """The latest intact checkpoint; of a finished run, only the one of its last step."""
         file = self.last_checkpoint()
         if not self.finished:
-            return cast("State", self.checkpoints.latest())
+            return cast("State", self.checkpoints.latest(_foreign))
         try:
-            return read_state(file)
+            state = read_state(file)
+            if reason := _foreign(state):
+                raise Damaged(reason)
+            return state
         except (Damaged, OSError) as error:
             raise UserError(
                 f"the last checkpoint of {self.path} cannot be used: {error}; run it again"
@@ -344,3 +362,16 @@ class RunFolder:
 
     def _task_file(self, index: int) -> Path:
         return self.path / "tasks" / f"task-{index + 1:03d}.pt"
+
+
+def _foreign(state: State) -> str | None:
+    """Why a state with a valid checksum is not that of a run; None if it is."""
+    numbers = (state.get(name) for name in ("steps", "logged", "seconds"))
+    memory = state.get("memory")
+    trees = [state.get("network"), state.get("method"), memory]
+    trees.append(memory.get("data") if isinstance(memory, Mapping) else None)
+    if all(isinstance(number, (int, float)) for number in numbers) and all(
+        isinstance(tree, Mapping) for tree in trees
+    ):
+        return None
+    return "it does not hold a run's state"

@@ -137,7 +137,8 @@ def _work(job: Job, gpu: str | None) -> None:
     _stop_when_orphaned()
     log = Path(job.folder) / LOG
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as file:
+    log.unlink(missing_ok=True)  # it may be a link
+    with log.open("xb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     faulthandler.enable()

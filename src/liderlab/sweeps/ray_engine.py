@@ -30,6 +30,7 @@ class RayEngine:
         self._workers = workers
         self._running: dict[Any, PlannedRun] = {}
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # sends nothing to Ray's makers
         try:
             self._ray.init(
                 address or "local",  # without an address Ray would join any cluster that it finds

@@ -6,14 +6,16 @@ reference. A resumed run continues its TensorBoard folder, W&B run or MLflow run
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 from ...errors import UserError
 from ...registry import Entry, Registry
+
+log = logging.getLogger("liderlab")
 
 SCENARIOS = ("class_incremental", "task_incremental")
 _HERE = "liderlab.runs.trackers"
@@ -49,35 +51,34 @@ def check_installed(names: Sequence[str]) -> None:
 
 
 class Trackers:
-    """The trackers of a run; a context that closes them."""
+    """The trackers of a run; a context that closes them.
+
+    Training goes on without a tracker that fails; the next `lider resume` starts it again.
+    """
 
     def __init__(
         self, names: Sequence[str], folder: Path, config: Mapping[str, Any], step: int
     ) -> None:
-        self._trackers: list[Tracker] = []
+        self._trackers: dict[str, Tracker] = {}
         self._finished = False
         for name in names:
             try:
-                self._trackers.append(TRACKERS.load(name)(folder, config, step))
+                self._trackers[name] = TRACKERS.load(name)(folder, config, step)
             except Exception as error:  # no login, no server, …
                 self.__exit__()
-                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-                raise UserError(f"cannot start {name}: {reason}") from None
+                raise UserError(f"cannot start {name}: {_reason(error)}") from None
 
     def __enter__(self) -> Trackers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with ExitStack() as stack:  # closes every tracker, even if closing one fails
-            for tracker in self._trackers:
-                stack.callback(tracker.close, self._finished)
+        self._each(lambda tracker: tracker.close(self._finished))
 
     def log(self, line: Mapping[str, Any]) -> None:
         """Log a line of metrics.jsonl."""
         if self._trackers:
             values = flat(line)
-            for tracker in self._trackers:
-                tracker.log(int(line["step"]), values)
+            self._each(lambda tracker: tracker.log(int(line["step"]), values))
 
     def finish(self, step: int, result: Mapping[str, Any]) -> None:
         """Log the final metrics of a finished run."""
@@ -87,9 +88,20 @@ class Trackers:
             for name, value in result[scenario].items()
             if isinstance(value, float)
         }
-        for tracker in self._trackers:
-            tracker.log(step, values)
+        self._each(lambda tracker: tracker.log(step, values))
         self._finished = True
+
+    def _each(self, action: Callable[[Tracker], None]) -> None:
+        for name, tracker in list(self._trackers.items()):
+            try:
+                action(tracker)
+            except Exception as error:  # no server any more, a full disk, …
+                del self._trackers[name]
+                log.warning("%s failed, and the run goes on without it: %s", name, _reason(error))
+
+
+def _reason(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def flat(line: Mapping[str, Any]) -> dict[str, float]:

@@ -16,6 +16,7 @@ class MLflow:
     def __init__(self, folder: Path, config: Mapping[str, Any], step: int) -> None:
         import os
 
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # read when mlflow is imported
         from mlflow.tracking import MlflowClient
 
         self._client, file = MlflowClient(), folder / "mlflow.id"

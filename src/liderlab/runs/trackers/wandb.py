@@ -14,6 +14,7 @@ class WandB:
     def __init__(self, folder: Path, config: Mapping[str, Any], step: int) -> None:
         import os
 
+        os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # read when wandb is imported
         import wandb
 
         folder = folder.absolute()
