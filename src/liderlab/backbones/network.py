@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import cast
 
@@ -10,15 +11,37 @@ from torch import Tensor, nn
 
 
 class Network(nn.Module):
-    """readout(backbone(x)); the readout of most methods is the identity."""
+    """readout(backbone(x)); the readout of most methods is the identity.
+
+    A backbone or readout with `asks_task = True` is called with the rows' tasks (n,) beside its
+    input, in training and in evaluation; None where they are not known (probes, export).
+    """
 
     def __init__(self, backbone: nn.Module, readout: nn.Module | None = None) -> None:
         super().__init__()
         self.backbone = backbone
         self.readout = nn.Identity() if readout is None else readout
+        self._kept_in_eval: tuple[nn.Module, ...] = ()
 
-    def forward(self, x: Tensor) -> Tensor:
-        return cast(Tensor, self.readout(self.backbone(x)))
+    def forward(self, x: Tensor, task: Tensor | None = None) -> Tensor:
+        for part in (self.backbone, self.readout):
+            x = part(x, task) if _asks_task(part) else part(x)
+        return x
+
+    @property
+    def asks_task(self) -> bool:
+        return _asks_task(self.backbone) or _asks_task(self.readout)
+
+    def keep_in_eval(self, modules: Sequence[nn.Module]) -> None:
+        """Leave these modules in eval mode, whatever mode the network is in."""
+        self._kept_in_eval = tuple(modules)
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> Network:
+        super().train(mode)
+        for module in self._kept_in_eval:
+            module.eval()
+        return self
 
     def features(self, x: Tensor) -> Tensor:
         """(n, d): the input of the backbone's last layer."""
@@ -33,6 +56,10 @@ class Network(nn.Module):
     def frozen_copy(self) -> Network:
         """A copy with the present weights, in eval mode and without gradients."""
         return deepcopy(self).eval().requires_grad_(False)
+
+
+def _asks_task(module: nn.Module) -> bool:
+    return bool(getattr(module, "asks_task", False))
 
 
 def in_fast_layout(network: Network) -> Network:

@@ -168,6 +168,14 @@ Evaluate = Annotated[
         values=("every", "last", "every:50"),
     ),
 ]
+Heads = Annotated[
+    str | None,
+    option(
+        "Classes that compete for a row in training: all, those seen so far, or those of its task.",
+        TRAINING,
+        values=("all", "seen", "task"),
+    ),
+]
 OnNonfinite = Annotated[
     str | None,
     option(
@@ -188,6 +196,16 @@ Backbone = Annotated[
     ),
 ]
 Width = Annotated[int | None, option("Width of the network.", NETWORK, default="the network's own")]
+Freeze = Annotated[
+    str | None,
+    option(
+        "Parameters that are not trained: all-but-head, or patterns like conv1,layer1.*",
+        NETWORK,
+        metavar="PATTERNS",
+        default="none",
+        values=("all-but-head",),
+    ),
+]
 Pretrained = Annotated[
     str | None,
     option(

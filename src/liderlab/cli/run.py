@@ -45,6 +45,8 @@ def run(
     lr: o.Lr = None,
     backbone: o.Backbone = None,
     width: o.Width = None,
+    freeze: o.Freeze = None,
+    heads: o.Heads = None,
     pretrained: o.Pretrained = None,
     tasks: o.Tasks = None,
     base: o.Base = None,
@@ -108,6 +110,8 @@ def run(
             "lr": lr,
             "backbone": backbone,
             "width": width,
+            "freeze": _patterns(freeze),
+            "heads": heads,
             "pretrained": pretrained,
             "tasks": _tasks(tasks),
             "base": base,
@@ -134,6 +138,10 @@ def run(
     out = out or default_folder(complete)
     existing: Existing | None = "replace" if force else "resume" if resume else None
     train(complete, out, existing, allow_changed_imports)
+
+
+def _patterns(text: str | None) -> Any:
+    return text if text is None or text == "all-but-head" else text.split(",")
 
 
 def _tasks(text: str | None) -> Any:

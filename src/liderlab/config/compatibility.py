@@ -65,6 +65,11 @@ def check(config: RunConfig) -> None:
             f"{method} does not train task by task, so no accuracy can drop in between: choose "
             "--evaluate every or last"
         )
+    if training.heads not in made.heads:
+        raise UserError(
+            f"{method} cannot be trained with training.heads={training.heads}: choose "
+            f"{' or '.join(made.heads)}"
+        )
     policy = config.memory.policy
     if made.rehearsal and policy is not None and _streams(policy) != _streams(made.policy):
         raise UserError(

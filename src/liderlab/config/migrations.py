@@ -25,6 +25,8 @@ NEW_IN_3: dict[str, Any] = {
     "training.optimizer_per_task": True,
     "training.clip": None,
     "training.schedule": {"name": "multistep", "by": "epoch", "warmup": 0.0},
+    "training.heads": "all",
+    "backbone.freeze": [],
     "imports": [],
     "benchmark.base": None,
     "training.drop_last": False,

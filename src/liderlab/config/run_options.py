@@ -35,6 +35,8 @@ class RunOptions(TypedDict, total=False):
     lr: float | None
     backbone: Choice | None
     width: int | None
+    freeze: str | Sequence[str] | None
+    heads: Literal["all", "seen", "task"] | None
     pretrained: str | Path | None
     tasks: int | Sequence[int] | Sequence[Sequence[str]] | None
     base: int | None
@@ -62,6 +64,8 @@ FIELDS = {
     "class_order": "benchmark.class_order",
     "stream_device": "benchmark.device",
     "width": "backbone.width",
+    "freeze": "backbone.freeze",
+    "heads": "training.heads",
     "buffer": "memory.size",
     "memory_storage": "memory.storage",
     "memory_device": "memory.device",

@@ -88,6 +88,14 @@ def _tasks(value: Any) -> Any:
     )
 
 
+def _patterns(value: Any) -> Any:
+    """Checked before pydantic does: its message about a union would list Python types."""
+    listed = isinstance(value, (list, tuple)) and all(isinstance(p, str) and p for p in value)
+    if not listed and value != "all-but-head":
+        raise ValueError("expected all-but-head, or a list of patterns like [conv1, layer1.*]")
+    return value
+
+
 def _increasing(milestones: list[int]) -> list[int]:
     if milestones != sorted({m for m in milestones if m > 0}):
         raise ValueError("expected epochs from 1 on, each later than the one before")
@@ -193,6 +201,13 @@ class MemorySection(Section):
     poison: float = Field(0.0, ge=0, le=1)
 
 
+class BackboneSection(Named):
+    """freeze: patterns of parameters that are not trained, like [conv1, layer1.*], or all-but-head;
+    an empty list trains all."""
+
+    freeze: Annotated[Literal["all-but-head"] | list[str], BeforeValidator(_patterns)] = []
+
+
 class OptimizerSection(Named):
     name: str = "sgd"
 
@@ -218,7 +233,9 @@ class TrainingSection(Section):
     """milestones, gamma: of the multistep schedule, lr · gamma^(milestones passed), in epochs of a
     task. replay_size: of a replay batch; null takes batch_size. drop_last: leave out the last batch
     of an epoch if it is short and not the only one. optimizer_per_task: make a new optimizer for
-    every fit, or keep its state."""
+    every fit, or keep its state. heads: the
+    classes that compete for a row in training: all, those seen so far, or those of the row's own
+    task (one head per task)."""
 
     epochs: int = Field(5, ge=1, le=10**9)
     batch_size: int = Field(32, ge=2, le=10**9)
@@ -233,6 +250,7 @@ class TrainingSection(Section):
         nesterov=False, dampening=0.0
     )
     optimizer_per_task: bool = True
+    heads: Literal["all", "seen", "task"] = "all"
     clip: ClipSection | None = None
     schedule: Annotated[ScheduleSection, BeforeValidator(_named)] = ScheduleSection(
         by="epoch", warmup=0.0
@@ -272,7 +290,7 @@ class RunConfig(Section):
     benchmark: Annotated[BenchmarkSection, BeforeValidator(_named)]
     method: Choice
     regularizers: dict[str, Tree] = {}
-    backbone: Choice
+    backbone: Annotated[BackboneSection, BeforeValidator(_named)]
     pretrained: str | None = None
     memory: MemorySection = MemorySection()
     training: TrainingSection = TrainingSection()

@@ -35,6 +35,8 @@ class Method(nn.Module, ABC):
     """Whether it trains on the memory alone."""
     new_classes: ClassVar[bool] = False
     """Whether it needs new classes in every task, and only these."""
+    heads: ClassVar[tuple[str, ...]] = ("all", "seen", "task")
+    """The values of `training.heads` that it can be trained with."""
     paper: ClassVar[str | None] = None
     year: ClassVar[int | None] = None
 

@@ -41,6 +41,7 @@ class GMED(Method):
         "Continual Learning"
     )
     year = 2021
+    heads = ("all", "seen")  # its edits score the rows without their task
 
     def __init__(self, alpha: float = 0.1, beta: float = 0.01, gamma: float = 1.0) -> None:
         super().__init__()

@@ -44,6 +44,7 @@ class ICaRL(Method):
     new_classes = True
     paper = "Rebuffi et al., iCaRL: Incremental Classifier and Representation Learning"
     year = 2017
+    heads = ("all", "seen")  # its loss runs over the classes seen
     previous: Network
     means: Tensor
     known: Tensor

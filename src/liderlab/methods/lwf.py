@@ -33,6 +33,7 @@ class LwF(Method):
     paper = "Li & Hoiem, Learning without Forgetting"
     year = 2017
     new_classes = True
+    heads = ("all", "seen")  # its loss is per task already
     previous: Network
 
     def __init__(self, weight: float = 1.0, temperature: float = 2.0) -> None:

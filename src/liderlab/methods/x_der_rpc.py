@@ -52,6 +52,7 @@ class XDER(Method):
     new_classes = True
     paper = "Boschini et al., Class-Incremental Continual Learning into the eXtended DER-verse"
     year = 2022
+    heads = ("all",)  # it compares the scores of present and future classes
 
     def __init__(
         self,

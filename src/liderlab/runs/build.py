@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ..backbones import BACKBONES
+from ..backbones.freezing import freeze
 from ..backbones.network import Network, in_fast_layout
 from ..backbones.third_party import as_backbone
 from ..config.compatibility import check, check_stream
@@ -121,6 +122,7 @@ def build(config: RunConfig, folder: Path | None = None, team: Team | None = Non
         network = network.to(device)
     if team and team.size > 1 and config.strategy == "ddp-syncbn":
         share_batch_norm(network, team)
+    freeze(network, config.backbone.freeze)
     with memory_for(f"a buffer of {config.memory.size:,} samples"):
         memory = _build_memory(config, method, stream, device, folder)
     with memory_for(" and ".join([config.method.name, *config.regularizers])), _user_errors():
@@ -146,6 +148,7 @@ def build(config: RunConfig, folder: Path | None = None, team: Team | None = Non
             compile=config.compile,
             team=team,
             optimizer_per_task=config.training.optimizer_per_task,
+            heads=config.training.heads,
         )
     _check_tasks(stream)
     loop.planned_steps()  # refuses an impossible plan before anything is written

@@ -119,7 +119,9 @@ def score(
     with evaluating(classifier), torch.inference_mode():
         for part in (index[sharing.share(total)] if sharing else index).split(BATCH):
             rows = data.rows(part)
-            outputs.append(classifier(normalise(rows["x"].to(device, non_blocking=True))))
+            asked = [rows["task"].to(device)] if getattr(classifier, "asks_task", False) else []
+            x = normalise(rows["x"].to(device, non_blocking=True))
+            outputs.append(classifier(x, *asked))
             labels.append(rows["y"])
     scores, y = torch.cat(outputs), torch.cat(labels)
     if sharing:

@@ -46,6 +46,7 @@ from ..types import Batch, Fit, Recipe, State, Stream, Task, Terms
 from .anytime import Anytime, Point
 from .deferred import Deferred
 from .evaluation import Evaluation
+from .heads import HeadKind, Heads
 from .learner import Learner, NotFinite
 from .precision import Passes, Precision
 from .randomness import Generators, derive
@@ -118,6 +119,7 @@ class Loop:
         compile: str | None = None,
         team: Team | None = None,
         optimizer_per_task: bool = True,
+        heads: HeadKind = "all",
     ) -> None:
         self.team = team or Team()
         self._optimizer_per_task = optimizer_per_task
@@ -133,6 +135,7 @@ class Loop:
         self.anytime = anytime
         self._recipe, self._epochs, self._offer = recipe, epochs, offer
         self._device = next(network.parameters()).device
+        self._heads = Heads(heads, stream, self._device)
         example = torch.zeros(2, *stream.image_shape, device=self._device)
         method.attach(network, example)
         for regularizer in self.regularizers:
@@ -346,6 +349,7 @@ class Loop:
             offer=self._offer,
             team=self.team,
             repeated=repeated,
+            heads=self._heads,
         )
 
     def check(self) -> None:

@@ -32,13 +32,14 @@ class Passes:
         self, network: nn.Module, precision: Precision = "float32", compile: str | None = None
     ) -> None:
         self._network, self._half = network, HALF.get(precision)
-        self._forward = cast("Callable[[Tensor], Tensor]", network)
+        self._forward = cast("Callable[..., Tensor]", network)
         if compile is not None:
             self._forward = _compiled(network, compile)
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Tensor, *asked: Tensor) -> Tensor:
+        """asked: the rows' tasks, for a network that asks for them."""
         with self._autocast(x):
-            return self._whole(self._forward(x))
+            return self._whole(self._forward(x, *asked))
 
     def with_parameters(self, parameters: Mapping[str, Tensor], x: Tensor) -> Tensor:
         """Logits with some parameters replaced, by name; never compiled."""
@@ -54,7 +55,7 @@ class Passes:
         return logits if self._half is None else logits.float()
 
 
-def _compiled(network: nn.Module, backend: str) -> Callable[[Tensor], Tensor]:
+def _compiled(network: nn.Module, backend: str) -> Callable[..., Tensor]:
     import torch._dynamo as dynamo  # slow to import, and only needed here
     import torch._functorch.config as functorch
 
@@ -65,9 +66,7 @@ def _compiled(network: nn.Module, backend: str) -> Callable[[Tensor], Tensor]:
     for limit in ("recompile_limit", "accumulated_recompile_limit"):
         setattr(dynamo.config, limit, max(getattr(dynamo.config, limit), GRAPHS))
     functorch.donated_buffer = False  # a method may go back through a pass twice (Step.gradient)
-    return cast(
-        "Callable[[Tensor], Tensor]", torch.compile(network, backend=backend, dynamic=False)
-    )
+    return cast("Callable[..., Tensor]", torch.compile(network, backend=backend, dynamic=False))
 
 
 def check_precision(precision: Precision, device: torch.device) -> None:

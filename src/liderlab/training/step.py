@@ -18,6 +18,7 @@ from ..memory import Memory
 from ..regularizers.base import Regularizer
 from ..types import Batch, Fit, Origin, Source, Stream, Task, View, seen_classes
 from .deferred import Deferred
+from .heads import Heads
 from .precision import Passes
 from .randomness import Generators
 
@@ -50,6 +51,7 @@ class Step:
         offer: str = "every-epoch",
         team: Team | None = None,
         repeated: bool = False,
+        heads: Heads | None = None,
     ) -> None:
         self._repeated = repeated  # the step's terms are evaluated again, at other weights
         self.task, self.fit, self.epoch = task, fit, int(epoch)
@@ -64,9 +66,11 @@ class Step:
         self._generators, self._device, self._offer = generators, device, offer
         self._passes = passes or Passes(network)
         self._deferred = deferred or Deferred(network, team)
+        self._heads = heads or Heads("all", stream, device)
 
     def net(self, batch: Batch, *, update_stats: bool = True) -> Tensor:
-        """Logits of these rows; regularisers may watch the pass.
+        """Logits of these rows; regularisers may watch the pass. Classes that the run's heads close
+        to a row (`training.heads`) have the lowest score.
 
         update_stats: False leaves BatchNorm's running statistics as they are.
         """
@@ -79,15 +83,18 @@ class Step:
                 self._deferred.rows_in_all += batch.rows_in_all
             for regularizer in self._regularizers:
                 around.enter_context(regularizer.hear(batch, self))
-            return self._pass(self._passes, batch.x)
+            asked = (batch.task,) if self.network.asks_task else ()
+            logits = self._pass(self._passes, batch.x, *asked)
+        return self._heads(logits, batch, self.task)
 
-    def _pass(self, forward: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    def _pass(self, forward: Callable[..., Tensor], x: Tensor, *asked: Tensor) -> Tensor:
         """A rank without rows lets two blank ones pass, which do not count: so it exchanges the
         messages that the other ranks expect, in the backward pass too."""
         if len(x) or self.team.size == 1:
-            return forward(x)
+            return forward(x, *asked)
         with idle(self.network):
-            return forward(x.new_zeros(2, *x.shape[1:]) + x.sum())[:0]
+            tasks = [task.new_zeros(2) for task in asked]
+            return forward(x.new_zeros(2, *x.shape[1:]) + x.sum(), *tasks)[:0]
 
     def probe(self, x: Tensor, params: Mapping[str, Tensor] | None = None) -> Tensor:
         """Logits without a trace: no regulariser watches, BatchNorm's running statistics stay.
