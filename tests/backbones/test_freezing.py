@@ -15,6 +15,7 @@ from liderlab.config.compatibility import why_not
 from liderlab.errors import UserError
 from liderlab.regularizers import REGULARIZERS
 from liderlab.training.loop import Loop
+from short_options import SMALL
 
 
 def network() -> Network:
@@ -95,7 +96,7 @@ def test_bad_patterns_on_the_command_line(
 )
 def test_only_the_head_moves(regularizer: str | None, build: Callable[..., Loop]) -> None:
     """With every regulariser, a frozen backbone keeps its weights and statistics to the bit."""
-    regularizers = {regularizer: {}} if regularizer else {}
+    regularizers = {regularizer: SMALL.get(regularizer, {})} if regularizer else {}
     loop = build("er", regularizers, prepare=lambda n: freeze(n, "all-but-head"), epochs=1)
     head = [name for name, p in loop.network.named_parameters() if p.requires_grad]
     before = {name: value.clone() for name, value in loop.network.state_dict().items()}
