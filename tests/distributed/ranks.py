@@ -122,6 +122,8 @@ def cases() -> dict[str, dict[str, Any]]:
             "regularizers": {"casper": {"neighbors": 1, "classes": 1}},
             "recipe": TINY,
         },
+        "moved": {"method": "icarl", "regularizers": {"mrfa": {"strength": 0.1}}, "recipe": UNEVEN},
+        "idle moved": {"method": "er", "regularizers": {"mrfa": {"strength": 0.1}}, "recipe": TINY},
         "slower": {"method": "er", "regularizers": {"ssgd": {"dropout": 0.0}}},
         "fresh": {"method": "er", "regularizers": {"lider": SPATIAL | {"draw": "fresh"}}},
         "control": {

@@ -1,4 +1,4 @@
-"""Perturbations of a network's weights, in a ball around each layer."""
+"""Perturbations of a network's weights, in a ball around each layer, and of its features."""
 
 from __future__ import annotations
 
@@ -39,3 +39,14 @@ def worst_perturbation(
             moved = delta[name] + of_length(uphill[name], r / steps)
             delta[name] = torch.where(moved.norm() > r, of_length(moved, r), moved)
     return delta
+
+
+def along_gradient(features: Tensor, gradient: Tensor, share: Tensor) -> Tensor:
+    """h + s · ‖h‖² · g for every row: (n, …), (n, …), (n,) → (n, …). ‖h‖² is held constant.
+
+    >>> h, g = torch.tensor([[3.0, 4.0]]), torch.tensor([[1.0, 0.0]])
+    >>> along_gradient(h, g, torch.tensor([0.2]))
+    tensor([[8., 4.]])
+    """
+    size = features.detach().flatten(1).square().sum(1) * share
+    return features + size.reshape(-1, *[1] * (features.dim() - 1)) * gradient

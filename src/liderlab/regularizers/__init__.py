@@ -15,6 +15,7 @@ REGULARIZERS: ClassRegistry[Regularizer] = ClassRegistry(
     (
         ("casper", "casper:CaSpeR", "lets replayed features fall into groups, one for each class"),
         ("lider", "lider:LiDER", "bounds each stage's Lipschitz constant on replayed samples"),
+        ("mrfa", "mrfa:MRFA", "moves features of replayed samples towards a larger loss"),
         ("oewc", "oewc:OEWC", "holds weights in place by a running diagonal Fisher"),
         ("olap", "olap:OLAP", "holds layers in place by a running Kronecker-factored curvature"),
         ("spectral", "spectral:Spectral", "keeps every layer's largest singular value near one"),

@@ -65,6 +65,10 @@ class Regularizer(nn.Module):
     def start(self, step: Step) -> None:
         """A fit begins."""
 
+    def before_pass(self, batch: Batch, step: Step) -> None:
+        """These rows are about to pass through the network: make passes of your own here, which no
+        other regulariser hears."""
+
     def hear(self, batch: Batch, step: Step) -> AbstractContextManager[Any]:
         """The context in which these rows pass through the network: record what is needed there."""
         return nullcontext()

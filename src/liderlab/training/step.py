@@ -74,6 +74,8 @@ class Step:
 
         update_stats: False leaves BatchNorm's running statistics as they are.
         """
+        for regularizer in self._regularizers:
+            regularizer.before_pass(batch, self)
         with ExitStack() as around:
             if not update_stats or self._repeated:
                 around.enter_context(frozen_statistics(self.network))
