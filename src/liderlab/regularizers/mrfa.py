@@ -67,6 +67,8 @@ class MRFA(Regularizer):
             return
         assert self.stages is not None
         replayed = step.gather(batch, replayed=batch.replayed)["replayed"]
+        if batch.origin == "both" and not replayed.any():  # ranks draw as one process does
+            return
         count, generator = len(replayed), step.generator("mrfa")
         where = torch.randint(len(self.stages), (count,), generator=generator)
         share = self.strength * torch.rand(count, generator=generator)
