@@ -143,9 +143,9 @@ def test_a_preset_becomes_a_complete_configuration(name: str) -> None:
 
 
 def test_lider_is_pinned_down_in_every_preset() -> None:
-    for p in presets().values():
-        if p.lider:
-            options = p.config["regularizers"]["lider"]
+    for name, p in presets().items():
+        if p.lider and not name.endswith("-verified"):
+            options = make_config({"preset": name}).regularizers["lider"]
             pinned = {k: options[k] for k in ("estimator", "reading", "weights")}
             assert pinned == {"estimator": "spatial", "reading": "singular", "weights": "paper"}
 

@@ -129,15 +129,25 @@ ClassOrder = Annotated[
 ]
 
 Lider = Annotated[bool, flag("--lider", "Add LiDER (--regularizer lider).", LIDER)]
+LiderForm = Annotated[
+    str | None,
+    option(
+        "A set of LiDER's options: paper, released, or tuned (with its own α, β).",
+        LIDER,
+        metavar="FORM",
+        values=("paper", "released", "tuned"),
+        default="paper, or the preset's",
+    ),
+]
 LiderAlpha = Annotated[float | None, option("Weight of |λ − c| (Eq. 9).", LIDER, default="0.1")]
 LiderBeta = Annotated[float | None, option("Weight of |λ| (Eq. 9).", LIDER, default="0.3")]
 LiderOn = Annotated[
     str | None,
     option(
-        "The rows that LiDER regularises: replay, or stream (ablation).",
+        "The rows that LiDER regularises: replay, stream (ablation), or both.",
         LIDER,
         metavar="ROWS",
-        values=("replay", "stream"),
+        values=("replay", "stream", "both"),
     ),
 ]
 LiderDraw = Annotated[

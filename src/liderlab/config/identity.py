@@ -12,9 +12,17 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from .diff import flat
+from .lider_forms import PAPER
 from .migrations import NEW_IN_3
 from .schema import MayDiffer, RunConfig, Scope
 from .yaml_values import Tree
+
+PINNED_FIRST = ("estimator", "reading", "weights")
+UNSAID = NEW_IN_3 | {
+    f"regularizers.lider.{name}": value for name, value in PAPER.items() if name not in PINNED_FIRST
+}
+"""Values that older configurations did not spell out: fields of schema 3, and the options that
+presets pin since forms of LiDER have names. A run that has these values keeps its identity."""
 
 
 @cache
@@ -45,7 +53,7 @@ def identity(config: RunConfig, scope: Scope) -> Tree:
 
 
 def _without_new(tree: Mapping[str, Any], prefix: str = "") -> Tree:
-    """The tree without the fields of schema 3 that say what older runs did anyway.
+    """The tree without the values that older configurations did not spell out.
 
     >>> _without_new({"seed": 1, "regularizers": {"lider": {"alpha": 0.1, "target_lr": 1.0}}})
     {'seed': 1, 'regularizers': {'lider': {'alpha': 0.1}}}
@@ -53,7 +61,7 @@ def _without_new(tree: Mapping[str, Any], prefix: str = "") -> Tree:
     kept: Tree = {}
     for key, value in tree.items():
         name = f"{prefix}{key}"
-        if name not in NEW_IN_3 or value != NEW_IN_3[name]:
+        if name not in UNSAID or value != UNSAID[name]:
             kept[key] = _without_new(value, f"{name}.") if isinstance(value, Mapping) else value
     return kept
 

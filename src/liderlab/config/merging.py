@@ -8,7 +8,7 @@ nothing from benchmark and preset.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -21,6 +21,7 @@ from ..regularizers import REGULARIZERS
 from ..streams import BENCHMARKS
 from ..streams.storage.location import absolute
 from .imports import are_loaded, check_imported, import_paths, load_imports
+from .lider_forms import form_layer
 from .messages import one_sentence
 from .migrations import SCHEMA, is_complete, migrate
 from .presets import preset
@@ -41,17 +42,19 @@ def make_config(*layers: Mapping[str, Any]) -> RunConfig:
     ('der++', 3, 100)
     """
     given: Tree = {}
+    method = _last_method(layers)
     for layer in layers:
         complete = is_complete(layer)
         layer = _complete_layer(layer) if complete else layer
         _refuse_another_start(given, layer)
         _check_regularizers(layer.get("regularizers", {}))
+        layer = _with_form(layer, method)
         given = dict(layer) if complete else merge(given, layer)
     complete = "schema" in given
     if not complete:
         start: Tree = {"benchmark": {"name": "split-digits"}, "method": {"name": "er-ace"}}
         if given.get("preset") is not None:
-            start = preset(str(given["preset"])).config
+            start = _with_form(preset(str(given["preset"])).config, method)
         given = merge(start, given)
     if "imports" in given:
         given["imports"] = import_paths(given["imports"])
@@ -67,6 +70,26 @@ def make_config(*layers: Mapping[str, Any]) -> RunConfig:
     config = stored_config(whole)
     check_imported(config.imports, [*_names(config), (BENCHMARKS, config.benchmark.name)])
     return config
+
+
+def _last_method(layers: Sequence[Mapping[str, Any]]) -> str:
+    """The name of the method that the layers choose; of the preset's, if they choose none."""
+    start = [preset(str(layer["preset"])).config for layer in layers if layer.get("preset")]
+    chosen = [bare_name(layer.get("method")) for layer in (*start, *layers)]
+    names = [str(m["name"]) for m in chosen if isinstance(m, Mapping) and "name" in m]
+    return names[-1] if names else ""
+
+
+def _with_form(layer: Mapping[str, Any], method: str) -> Tree:
+    """The layer over the values of the form of LiDER that it names; see `lider_forms`."""
+    regularizers = layer.get("regularizers", {})
+    own = dict(regularizers.get("lider") or {})
+    if "form" not in own:
+        return dict(layer)
+    form = own.pop("form")
+    values = {} if form is None else form_layer(str(form), method)  # null leaves it open
+    own = values.pop("regularizers", {}).get("lider", {}) | own
+    return merge(values, {**layer, "regularizers": {**regularizers, "lider": own}})
 
 
 def _complete_layer(tree: Mapping[str, Any]) -> Tree:

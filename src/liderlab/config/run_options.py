@@ -23,6 +23,7 @@ class RunOptions(TypedDict, total=False):
     benchmark: Choice | None
     method: Choice | None
     lider: bool | Mapping[str, Any] | None
+    lider_form: str | None
     lider_alpha: float | None
     lider_beta: float | None
     lider_on: str | None
@@ -73,6 +74,7 @@ FIELDS = {
     "batch_size": "training.batch_size",
     "lr": "training.lr",
     "lider": "regularizers.lider",
+    "lider_form": "regularizers.lider.form",
     "lider_alpha": "regularizers.lider.alpha",
     "lider_beta": "regularizers.lider.beta",
     "lider_on": "regularizers.lider.on",

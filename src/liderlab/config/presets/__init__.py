@@ -69,7 +69,12 @@ def preset(name: str) -> Preset:
 
 def read_setting(data: Tree) -> Iterator[Preset]:
     """The presets of one file: its rows, and for each row with LiDER a controlled preset, which
-    adds that row's penalty to the row without LiDER, if the two differ in anything else."""
+    adds that row's penalty to the row without LiDER, if the two differ in anything else. Rows that
+    the authors verified later are named so."""
+    for buffer, rows in data.get("verified", {}).items():
+        for label, row in rows.items():
+            made = _preset(data, buffer, label, row, printed=False)
+            yield replace(made, name=f"{made.name}-verified")
     for part in ("printed", "added"):
         for buffer, rows in data[part].items():
             for label, row in rows.items():
@@ -107,7 +112,7 @@ def _config(data: Tree, buffer: int | str, method: str, row: Tree) -> Tree:
         **data["config"],
         "training": {**data["config"]["training"], **lr},
         "method": {"name": method, **options},
-        "regularizers": {"lider": {**row["lider"], **data["lider"]}} if "lider" in row else {},
+        "regularizers": {"lider": {**data["lider"], **row["lider"]}} if "lider" in row else {},
     }
     return config if buffer == "none" else {**config, "memory": {"size": int(buffer)}}
 

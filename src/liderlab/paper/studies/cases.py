@@ -156,6 +156,7 @@ def preset_of(case: Case) -> Preset:
         p
         for p in presets().values()
         if (p.setting, p.method, p.lider) == (case.setting, case.method, with_lider)
+        and not p.name.endswith("-verified")
     ]
     if not rows:
         raise UserError(f"there is no preset for {case.label} in {case.setting}")
