@@ -51,6 +51,7 @@ def test_type_checkers_know_every_public_name(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         f"from liderlab import {', '.join(liderlab.__all__)}\n"
+        f"{'; '.join(f'reveal_type({name})' for name in liderlab.__all__)}\n"
         "reveal_type(run(method='er-ace', lider=True, buffer=100).faa)\n"
         "reveal_type(load('runs/x'))\n"
         "run(bufer=100)\n"
@@ -62,9 +63,11 @@ def test_type_checkers_know_every_public_name(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
     ).stdout
-    assert '2: note: Revealed type is "float"' in checked.replace("builtins.", "")
-    assert '3: note: Revealed type is "liderlab.runs.load.TrainedNetwork"' in checked
-    assert '4: error: Unexpected keyword argument "bufer" for "run"' in checked
+    assert len(re.findall(r":2: note: Revealed type is", checked)) == len(liderlab.__all__)
+    assert 'type is "Any"' not in checked
+    assert ':3: note: Revealed type is "float"' in checked.replace("builtins.", "")
+    assert ':4: note: Revealed type is "liderlab.runs.load.TrainedNetwork"' in checked
+    assert ':5: error: Unexpected keyword argument "bufer" for "run"' in checked
     assert checked.count("error:") == 1, checked
     known = re.findall(r"import (?:\w+ as )?(\w+)$", Path(liderlab.__file__).read_text(), re.M)
     assert set(liderlab.__all__) - {"__version__"} <= set(known)

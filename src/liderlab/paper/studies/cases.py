@@ -8,7 +8,7 @@ the paper's weights of method and penalty. The run's configuration records the r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -130,6 +130,17 @@ def chosen_settings(settings: Sequence[str], request: Request) -> list[str]:
     if request.benchmark is None:
         return list(settings)
     return [s for s in settings if _of_setting(s)["benchmark"]["name"] == request.benchmark]
+
+
+def on_papers_data(row: Mapping[str, Any]) -> bool:
+    """Whether a row's runs had the data of the paper's setting: only then do figures draw its
+    numbers.
+
+    >>> on_papers_data({"setting": "cifar100", "benchmark": "split-digits"})
+    False
+    """
+    own: str = _of_setting(row["setting"])["benchmark"]["name"]
+    return own == row["benchmark"]
 
 
 def stand_in(settings: Iterable[str], request: Request) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...analysis import figure_style as style
-from .cases import METHOD_NAMES
+from .cases import METHOD_NAMES, on_papers_data
 from .study_definition import Row
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _bars(panel: Any, rows: Sequence[Row], series: Mapping[str, tuple[str, str]]
             x = place + (number - (len(series) - 1) / 2) * thick
             look = style.bar_style(number)
             panel.bar(x, row["faa"], 0.92 * thick, yerr=row["faa_std"], label=label, **look)
-            if row["paper_faa"] is not None:
+            if row["paper_faa"] is not None and on_papers_data(row):
                 panel.plot(x, row["paper_faa"], label="paper", **style.PRINTED)
     panel.set_xticks(range(len(methods)), [METHOD_NAMES.get(m, m) for m in methods])
     panel.tick_params("x", labelsize=style.SMALL, rotation=20 if len(methods) > 3 else 0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .. import numbers
-from .cases import Request
+from .cases import Request, on_papers_data
 from .study_definition import Findings, FinishedCase, Study, TableColumn, grid
 from .study_rows import ACCURACY_COLUMNS, accuracy_rows, by_case
 
@@ -31,7 +31,9 @@ def show(findings: Findings) -> Figure:
         rows = [row for row in findings.rows if row["label"] == label]
         x = [row["poison"] for row in rows]
         lines.append(Line(label, x, [row["faa"] for row in rows], [row["faa_std"] for row in rows]))
-        lines.append(Line(f"{label}, paper", x, [row["paper_faa"] for row in rows], paper=True))
+        if on_papers_data(rows[0]):
+            printed = [row["paper_faa"] for row in rows]
+            lines.append(Line(f"{label}, paper", x, printed, paper=True))
     return curves([Panel("buffer poisoning", "probability of a wrong label", "FAA (%)", lines)])
 
 

@@ -187,7 +187,8 @@ def _notes(study: Study, request: Request, failed: dict[str, str]) -> list[str]:
         notes.append(
             f"Stand-in: run on {instead}{small if request.smoke else ''} with a network and "
             "learning rate of its own and a tenth of the buffer, not on the paper's benchmarks. "
-            "The paper's numbers stand beside ours for orientation and cannot be compared."
+            "The paper's numbers stand in the table for orientation and cannot be compared; the "
+            "figure leaves them out."
         )
     elif request.scale != "paper" and study.settings:
         notes.append(
