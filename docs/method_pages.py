@@ -1,7 +1,7 @@
 """Lists every method and regulariser in the site's navigation, each with a page.
 
 A page written by hand (docs/methods/NAME.md) is used as it is. Without one, a page is generated
-from the class's docstring and its constructor's arguments.
+from the class's docstring and its constructor's arguments. The section begins with a list of all.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ ENTRIES = {name: ("regularizer", entry) for name, entry in REGULARIZERS.items()}
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     for section in config.nav:
         if SECTION in section:
-            section[SECTION] = [{name: f"methods/{name}.md"} for name in ENTRIES]
+            pages = [{name: f"methods/{name}.md"} for name in ENTRIES]
+            section[SECTION] = ["methods/index.md", *pages]
     return config
 
 
@@ -34,7 +35,20 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         path = f"methods/{name}.md"
         if files.get_file_from_path(path) is None:
             files.append(File.generated(config, path, content=generated_page(name, kind, entry)))
+    files.append(File.generated(config, "methods/index.md", content=overview()))
     return files
+
+
+def overview() -> str:
+    """Every regulariser and method with its summary, and the paper it comes from."""
+    lines = [f"# {SECTION}"]
+    for title, registry in (("Regularisers", REGULARIZERS), ("Methods", METHODS)):
+        lines += ["", f"## {title}", "", "| name | | paper |", "|---|---|---|"]
+        for name, entry in registry.items():
+            facts = registry.facts(name)
+            paper = " ".join(str(facts[key]) for key in ("paper", "year") if facts.get(key))
+            lines.append(f"| [{name}]({name}.md) | {entry.summary} | {paper} |")
+    return "\n".join([*lines, ""])
 
 
 def generated_page(name: str, kind: str, entry: Any) -> str:

@@ -1,12 +1,16 @@
 """The documentation keeps up with the code."""
 
+import doctest
+import importlib.util
 import inspect
 import itertools
+import pkgutil
 import re
 from pathlib import Path
 
 import pytest
 
+import liderlab
 from liderlab.config.compatibility import why_not
 from liderlab.config.identity import may_differ
 from liderlab.config.options import SUPPLIED
@@ -66,6 +70,55 @@ def test_every_page_is_in_the_sites_navigation() -> None:
     site = (ROOT / "mkdocs.yml").read_text()
     pages = [page.relative_to(ROOT / "docs") for page in ROOT.glob("docs/*.md")]
     assert not [page for page in pages if f": {page}\n" not in site]
+
+
+def test_every_page_is_two_clicks_from_the_first() -> None:
+    """The pages of methods and regularisers are listed on a page of the navigation."""
+    docs = ROOT / "docs"
+
+    def linked(page: Path) -> set[Path]:
+        targets = re.findall(r"\]\(([^)#:]+?\.md)", page.read_text())
+        return {(page.parent / target).resolve() for target in targets}
+
+    reached = {docs / "index.md"}
+    for _click in range(2):
+        reached |= {target for page in reached for target in linked(page)}
+    assert set(docs.glob("*.md")) <= reached
+
+
+def test_nothing_is_installed_from_an_index_that_does_not_have_it() -> None:
+    """Extras are: pip takes the installed package and gets those of the extra."""
+    for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]:
+        assert not re.search(r"pip install '?liderlab(?!\[)", page.read_text()), page
+    assert "No package index has `liderlab` yet" in (ROOT / "docs/index.md").read_text()
+
+
+API = re.findall(r"^::: (\S+)$", (ROOT / "docs/api.md").read_text(), re.M)
+
+
+@pytest.mark.parametrize("name", API)
+def test_names_on_the_api_page_can_be_imported(name: str) -> None:
+    assert pkgutil.resolve_name(name) is not None
+
+
+def test_the_api_page_shows_every_argument_and_doctests_as_code() -> None:
+    pytest.importorskip("griffe")
+    spec = importlib.util.spec_from_file_location("page", ROOT / "docs/docstring_markdown.py")
+    assert spec is not None
+    assert spec.loader is not None
+    page = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(page)
+    assert doctest.testmod(page).failed == 0
+    for name in API:
+        target = pkgutil.resolve_name(name)
+        text = page.with_single_arguments(inspect.getdoc(target) or "")
+        _, args, rest = text.partition("Args:\n")
+        names = re.findall(r"^    \**(\w[\w, ]*): ", rest.partition("\n\n")[0], re.M)
+        assert not args or names
+        assert not names or set(names) <= set(inspect.signature(target).parameters)
+    shown = page.with_code_blocks(inspect.getdoc(liderlab.LiDER) or "")
+    assert "```pycon\n>>> model = " in shown
+    assert shown.count("```") == 2
 
 
 def test_readmes_table_of_methods_and_regularisers_is_true() -> None:

@@ -6,13 +6,13 @@ Both estimators compute the largest singular value of a *transmitting matrix*
 
 of unit feature vectors (Eq. 6 of the paper, before squaring). It lies in [0, 1].
 
-=========== ==================================================== ====== =======================
-estimator   vectors (normalised to unit length)                  N      result
-=========== ==================================================== ====== =======================
-``spatial`` the channels at one position of one sample's map,    H·W    one σ per sample
-            or of one of its tokens
-``batch``   one sample's whole flattened map (Eq. 6 as printed)  batch  one σ for the batch
-=========== ==================================================== ====== =======================
+    =========== ==================================================== ====== =======================
+    estimator   vectors (normalised to unit length)                  N      result
+    =========== ==================================================== ====== =======================
+    ``spatial`` the channels at one position of one sample's map,    H·W    one σ per sample
+                or of one of its tokens
+    ``batch``   one sample's whole flattened map (Eq. 6 as printed)  batch  one σ for the batch
+    =========== ==================================================== ====== =======================
 
 The singular vectors are found without gradient. Then σ = uᵀ M v = (Aᵀu)·(Bᵀv) / N with u and v held
 constant, whose gradient is exactly that of a simple σ₁ (and a valid subgradient of a repeated one),
