@@ -124,6 +124,8 @@ def cases() -> dict[str, dict[str, Any]]:
         },
         "moved": {"method": "icarl", "regularizers": {"mrfa": {"strength": 0.1}}, "recipe": UNEVEN},
         "idle moved": {"method": "er", "regularizers": {"mrfa": {"strength": 0.1}}, "recipe": TINY},
+        "projected": {"method": "der++", "regularizers": {"bfp": {}}, "recipe": UNEVEN},
+        "idle projected": {"method": "er", "regularizers": {"bfp": {}}, "recipe": TINY},
         "slower": {"method": "er", "regularizers": {"ssgd": {"dropout": 0.0}}},
         "fresh": {"method": "er", "regularizers": {"lider": SPATIAL | {"draw": "fresh"}}},
         "control": {

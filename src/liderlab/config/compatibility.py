@@ -10,7 +10,7 @@ lider on the stream, or both    a method that trains on its       there are no s
 lider calibrated after the      a method that does not train on   there is no network after the
 first task                      task after task (joint, gdumb)    first task
 one that works from task to     a method that does not train on   there is no last task to stay
-task (oewc, olap, ssgd)         task after task (joint, gdumb)    close to, or to slow down after
+task (oewc, bfp, …)             task after task (joint, gdumb)    close to, or to slow down after
 =============================== ================================= =================================
 
 The policy herding does not choose from the stream: it goes with methods that choose exemplars

@@ -50,6 +50,15 @@ def distillation(logits: Tensor, old: Tensor, temperature: float) -> Tensor:
     return -(target * (logits / temperature).log_softmax(1)).sum(1)
 
 
+def feature_distance(features: Tensor, others: Tensor) -> Tensor:
+    """‖a − b‖ / √d, one value per row: (n, d), (n, d) → (n,).
+
+    >>> feature_distance(torch.tensor([[3.0, 4.0, 0.0, 0.0]]), torch.zeros(1, 4))
+    tensor([2.5000])
+    """
+    return (features - others).norm(dim=1) / math.sqrt(features.shape[1])
+
+
 def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     """−t log σ(z) − (1 − t) log(1 − σ(z)), the mean over classes: (n, c), (n, c) → (n,)."""
     return F.binary_cross_entropy_with_logits(logits, targets, reduction="none").mean(1)

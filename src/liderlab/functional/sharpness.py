@@ -22,6 +22,17 @@ def product(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> Tensor:
     return torch.stack([(tensor * other[name]).sum() for name, tensor in one.items()]).sum()
 
 
+def combined(
+    one: Mapping[str, Tensor], other: Mapping[str, Tensor], factor: float = 1.0
+) -> dict[str, Tensor]:
+    """a + factor · b, tensor by tensor.
+
+    >>> combined({"w": torch.tensor(3.0)}, {"w": torch.tensor(2.0)}, -1)["w"]
+    tensor(1.)
+    """
+    return {name: tensor + factor * other[name] for name, tensor in one.items()}
+
+
 def ascent(
     gradient: Mapping[str, Tensor], rho: float, scale: Mapping[str, Tensor] | None = None
 ) -> dict[str, Tensor]:

@@ -13,6 +13,8 @@ REGULARIZERS: ClassRegistry[Regularizer] = ClassRegistry(
     "regularizer",
     __name__,
     (
+        ("bfp", "bfp:BFP", "keeps the old features a linear image of the new ones"),
+        ("c-flat", "c_flat:CFlat", "steps towards minima that are flat in loss and gradient"),
         ("casper", "casper:CaSpeR", "lets replayed features fall into groups, one for each class"),
         ("lider", "lider:LiDER", "bounds each stage's Lipschitz constant on replayed samples"),
         ("mrfa", "mrfa:MRFA", "moves features of replayed samples towards a larger loss"),
