@@ -1,7 +1,7 @@
 """C-Flat against values of the authors' code, in float64, and in the loop.
 
 How the numbers were made: the class `C_Flat` of github.com/WanNaa/C-Flat (optims/c_flat.py) took
-one step with SGD at a learning rate of 0 on `loss` below; the values are the gradients that it left.
+one step with SGD at a learning rate of 0 on `loss` below; the values are the gradients it left.
 """
 
 from __future__ import annotations
