@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from liderlab.methods import METHODS
 from liderlab.regularizers import REGULARIZERS
 from liderlab.regularizers.base import Regularizer
 from liderlab.streams.augmentation import Augment
+from liderlab.streams.changes import blurred, long_tail, relabelled
+from liderlab.streams.domains import Permutation, Rotation, in_domains
 from liderlab.streams.splitting import Images, SplitStream, split
 from liderlab.training.loop import Loop
 from liderlab.training.randomness import Generators, derive
@@ -35,8 +37,11 @@ Options = Mapping[str, Any]
 NO_OPTIONS: Options = {}
 
 
-def make_stream(transform: Augment | None = None) -> SplitStream:
-    """Three tasks of two classes: a colour each, in noise; learned within a few steps."""
+def make_stream(transform: Augment | None = None, kind: str = "plain") -> SplitStream:
+    """Three tasks of two classes: a colour each, in noise; learned within a few steps.
+
+    kind: also unequal, domains, blurry or noisy (with a long tail): a stream of that kind.
+    """
     generator = torch.Generator().manual_seed(0)
     colours = torch.cartesian_prod(*[torch.tensor([60.0, 195.0])] * 3)[1:7]
 
@@ -46,12 +51,26 @@ def make_stream(transform: Augment | None = None) -> SplitStream:
         return Images((colours[y][:, :, None, None] + noise).clamp(0, 255).to(torch.uint8), y)
 
     transform = transform or Augment([0.5] * 3, [0.25] * 3, padding=1, flip=True)
-    return split(images(12), images(8), 3, transform=transform)
+    tasks = {"unequal": [3, 1, 2], "domains": 1}.get(kind, 3)
+    stream = split(images(12), images(8), tasks, transform=transform)
+    if kind == "domains":
+        swapped = torch.arange(64).flip(0)
+        return in_domains(stream, [Rotation(0.0), Rotation(30.0), Permutation(swapped)])
+    if kind == "blurry":
+        return blurred(stream, 0.25, seed=0)
+    if kind == "noisy":
+        return relabelled(long_tail(stream, 0.3, range(6), seed=0), 0.2, seed=0)
+    return stream
 
 
 @pytest.fixture(scope="session")
 def stream() -> SplitStream:
     return make_stream()
+
+
+@pytest.fixture(scope="session")
+def stream_of_kind() -> Callable[[str], SplitStream]:
+    return cache(lambda kind: make_stream(kind=kind))
 
 
 def make_loop(

@@ -191,6 +191,19 @@ def cases() -> dict[str, dict[str, Any]]:
         },
         "idle icarl": {"method": "icarl", "recipe": TINY},
     }
+    more |= {
+        "unequal tasks": {"method": "x-der-rpc", "stream": "unequal"},
+        "domains": {"method": "der++", "stream": "domains"},
+        "noisy": {"method": "icarl", "stream": "noisy", "recipe": UNEVEN},
+        "blurry": {"method": "er-ace", "stream": "blurry", "recipe": UNEVEN},
+        "task-free": {"method": "er-ace", "stream": "blurry", "task_free": True, "recipe": UNEVEN},
+        "idle task-free": {
+            "method": "er-ace",
+            "stream": "plain",
+            "task_free": True,
+            "recipe": TINY,
+        },
+    }
     norm = {"backbone": "convnet-small", "shared_norm": True}
     shared: dict[str, dict[str, Any]] = {
         f"shared BatchNorm {method}": {"method": method, "regularizers": {"lider": SPATIAL}, **norm}
@@ -222,7 +235,8 @@ def make(team: Team, case: Mapping[str, Any]) -> Loop:
             share_batch_norm(network, team)
 
     options = case.pop("options", OPTIONS.get(case["method"], {}))
-    stream = conftest.make_stream(Double([0.5] * 3, [0.25] * 3, padding=1, flip=True))
+    double = Double([0.5] * 3, [0.25] * 3, padding=1, flip=True)
+    stream = conftest.make_stream(double, case.pop("stream", "plain"))
     if every := case.pop("measure_every", None):
         case["anytime"] = Anytime(stream, every, 7)
     BACKBONES.update(OWN)  # for a moment: other tests go through all backbones

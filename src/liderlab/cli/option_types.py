@@ -123,6 +123,16 @@ Base = Annotated[
     int | None,
     option("Classes of the first task; the other tasks share the rest.", WHAT, default="a share"),
 ]
+Imbalance = Annotated[
+    float | None,
+    option("Images of the rarest class per image of the most frequent one.", WHAT, default="1"),
+]
+Blurry = Annotated[
+    float | None, option("Share of the images that go to other tasks.", WHAT, default="0")
+]
+TaskFree = Annotated[
+    bool, flag("--task-free", "Train in one pass, without telling where tasks begin.", WHAT)
+]
 ORDERS = ("natural", "shuffled")
 ClassOrder = Annotated[
     str | None, option("natural, shuffled, or all classes like 3,1,2,0.", WHAT, values=ORDERS)

@@ -78,15 +78,49 @@ def check(config: RunConfig) -> None:
     for name, options in config.regularizers.items():
         if reason := why_not(method, name, options):
             raise UserError(reason)
+    if benchmark.task_free:
+        _check_task_free(config)
+
+
+def _check_task_free(config: RunConfig) -> None:
+    """Refuse everything that would need, or reveal, the boundaries of tasks."""
+    method, training = config.method.name, config.training
+    if not METHODS.class_of(method).task_free:
+        fine = ", ".join(_known(lambda made: made.task_free))
+        raise UserError(
+            f"{method} needs to know where a task begins or ends: leave out --task-free, or choose "
+            f"another method ({fine})"
+        )
+    for name, options in config.regularizers.items():
+        if REGULARIZERS.class_of(name).task_by_task or options.get("rows") == "past":
+            raise UserError(
+                f"{name} needs to know where a task begins or ends: leave out --task-free, or "
+                f"{'rows: past' if options.get('rows') == 'past' else name}"
+            )
+    if training.epochs != 1:
+        raise UserError(f"a task-free stream passes once: --epochs 1, not {training.epochs}")
+    if training.schedule.name == "cosine" or training.schedule.options.get("warmup"):
+        raise UserError(
+            "a task-free stream has no tasks for the learning rate to follow: leave out "
+            "training.schedule"
+        )
 
 
 def check_stream(config: RunConfig, stream: SplitStream) -> None:
     """Refuse a method whose tasks cannot be those of the stream."""
     method, name = config.method.name, config.benchmark.name
-    if METHODS.class_of(method).new_classes and stream.setting == "domain-incremental":
+    if not METHODS.class_of(method).new_classes:
+        return
+    fine = ", ".join(_known(lambda made: not made.new_classes))
+    if stream.setting == "domain-incremental":
         raise UserError(
             f"{method} needs new classes in every task, and {name} has the same classes in all of "
-            f"them: choose another method ({', '.join(_known(lambda made: not made.new_classes))})"
+            f"them: choose another method ({fine})"
+        )
+    if config.benchmark.blurry:
+        raise UserError(
+            f"{method} needs tasks of new classes only, and --blurry mixes them: leave it out, or "
+            f"choose another method ({fine})"
         )
 
 

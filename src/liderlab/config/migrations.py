@@ -29,6 +29,10 @@ NEW_IN_3: dict[str, Any] = {
     "backbone.freeze": [],
     "imports": [],
     "benchmark.base": None,
+    "benchmark.imbalance": 1.0,
+    "benchmark.blurry": 0.0,
+    "benchmark.noise": 0.0,
+    "benchmark.task_free": False,
     "training.drop_last": False,
     "regularizers.lider.target_lr": 1.0,
     "regularizers.lider.order": "c-0",
@@ -79,7 +83,12 @@ def _to_2(tree: Tree) -> Tree:
 
 
 def _to_3(tree: Tree) -> Tree:
-    """Add the new fields to the sections, and to the regularisers, that the file has."""
+    """Add the new fields to the sections, and to the regularisers, that the file has. The option
+    `noise` of the synthetic benchmark is `pixel_noise` now: the field of that name means labels."""
+    benchmark = tree.get("benchmark")
+    if isinstance(benchmark, Mapping) and benchmark.get("name") == "synthetic":
+        new = {"pixel_noise" if k == "noise" else k: v for k, v in benchmark.items()}
+        tree = {**tree, "benchmark": new}
     for name, value in NEW_IN_3.items():
         tree = _with(tree, name, value)
     return tree

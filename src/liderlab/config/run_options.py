@@ -41,6 +41,9 @@ class RunOptions(TypedDict, total=False):
     pretrained: str | Path | None
     tasks: int | Sequence[int] | Sequence[Sequence[str]] | None
     base: int | None
+    imbalance: float | None
+    blurry: float | None
+    task_free: bool | None
     class_order: str | Sequence[int] | None
     seed: int | None
     device: str | None
@@ -62,6 +65,9 @@ class RunOptions(TypedDict, total=False):
 FIELDS = {
     "tasks": "benchmark.tasks",
     "base": "benchmark.base",
+    "imbalance": "benchmark.imbalance",
+    "blurry": "benchmark.blurry",
+    "task_free": "benchmark.task_free",
     "class_order": "benchmark.class_order",
     "stream_device": "benchmark.device",
     "width": "backbone.width",

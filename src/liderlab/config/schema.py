@@ -169,7 +169,11 @@ class BenchmarkSection(Named):
     class_order: natural, shuffled (by the run's seed), or a list of all classes. train_per_class,
     test_per_class: use the first so many images of each class; null uses all. device: holds the
     images; null leaves them on the host. validation: this share of each class's training images
-    replaces the test images, to choose hyperparameters by; null evaluates on the test images."""
+    replaces the test images, to choose hyperparameters by; null evaluates on the test images.
+    imbalance: the rarest class's share of the most frequent one's training images. blurry: share
+    of each class's training images that go to other tasks. noise: share of wrong training labels.
+    All three are drawn by the run's seed. task_free: train in one pass, without telling the method
+    where a task begins or ends."""
 
     tasks: Annotated[int | list[int] | list[list[str]] | None, BeforeValidator(_tasks)] = None
     base: int | None = Field(None, ge=1)
@@ -180,6 +184,10 @@ class BenchmarkSection(Named):
     test_per_class: Count = None
     device: Annotated[str | None, MayDiffer()] = None
     validation: float | None = Field(None, gt=0, lt=1)
+    imbalance: float = Field(1.0, gt=0, le=1)
+    blurry: float = Field(0.0, ge=0, lt=1)
+    noise: float = Field(0.0, ge=0, lt=1)
+    task_free: bool = False
 
     @property
     def class_names(self) -> list[list[str]]:

@@ -37,6 +37,8 @@ class Method(nn.Module, ABC):
     """Whether it needs new classes in every task, and only these."""
     heads: ClassVar[tuple[str, ...]] = ("all", "seen", "task")
     """The values of `training.heads` that it can be trained with."""
+    task_free: ClassVar[bool] = False
+    """Whether it can train without knowing where a task begins and ends."""
     paper: ClassVar[str | None] = None
     year: ClassVar[int | None] = None
 
@@ -49,6 +51,7 @@ class Method(nn.Module, ABC):
             "task_by_task",
             "fits_memory",
             "new_classes",
+            "task_free",
             "paper",
             "year",
         )

@@ -23,6 +23,7 @@ class DER(Method):
     """
 
     rehearsal = True
+    task_free = True
     paper = "Buzzega et al., Dark Experience for General Continual Learning"
     year = 2020
     heads = ("all", "task")  # classes that were closed when a row was stored have no logit

@@ -16,6 +16,7 @@ class ER(Method):
     """L = CE(f(x), y) + CE(f(x'), y'), (x', y') drawn from a reservoir memory."""
 
     rehearsal = True
+    task_free = True
     paper = "Chaudhry et al., On Tiny Episodic Memories"
     year = 2019
 

@@ -15,5 +15,7 @@ if TYPE_CHECKING:
 class Finetune(Method):
     """L = CE(f(x), y) on the stream."""
 
+    task_free = True
+
     def losses(self, batch: Batch, step: Step) -> Terms:
         return {"stream": cross_entropy(step.net(batch), batch.y)}

@@ -36,6 +36,7 @@ class GMED(Method):
     """
 
     rehearsal = True
+    task_free = True
     paper = (
         "Jin et al., Gradient-based Editing of Memory Examples for Online Task-free "
         "Continual Learning"

@@ -165,6 +165,11 @@ def stream_name(benchmark: Mapping[str, Any]) -> str:
     sizes = "+".join(str(len(task) if isinstance(task, list) else task) for task in unequal)
     base = benchmark.get("base")
     parts = [benchmark["name"], sizes, "" if base is None else f"base {base}"]
+    for field, usual in (("imbalance", 1.0), ("blurry", 0.0), ("noise", 0.0)):
+        if (value := benchmark.get(field, usual)) != usual:
+            parts.append(f"{field} {value}")
+    if benchmark.get("task_free"):
+        parts.append("task-free")
     return " ".join(part for part in parts if part)
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from ..config.schema import BenchmarkSection, RunConfig
 from ..errors import UserError, unknown
 from ..streams import BENCHMARKS
+from ..streams.changes import blurred, long_tail, relabelled
 from ..streams.splitting import SplitStream, divide, even_sizes, shuffled_order
 from ..streams.subsets import hold_out, limit_per_class
 from ..training.randomness import derive
@@ -20,9 +21,18 @@ def benchmark_stream(config: RunConfig) -> SplitStream:
     """The stream, with its images on the host."""
     section = config.benchmark
     make: Make = partial(BENCHMARKS.load(section.name), **section.options)
-    stream = _split(section, make, _class_order(section, make, config.seed))
+    order = _class_order(section, make, config.seed)
+    stream = _split(section, make, order)
     stream = hold_out(stream, section.validation)
-    return limit_per_class(stream, section.train_per_class, section.test_per_class)
+    stream = limit_per_class(stream, section.train_per_class, section.test_per_class)
+    if section.imbalance < 1:
+        numbers = order or range(len(stream.names))
+        stream = long_tail(stream, section.imbalance, numbers, derive(config.seed, "imbalance"))
+    if section.blurry:
+        stream = blurred(stream, section.blurry, derive(config.seed, "blurry"))
+    if section.noise:
+        stream = relabelled(stream, section.noise, derive(config.seed, "label noise"))
+    return stream
 
 
 def _class_order(section: BenchmarkSection, make: Make, seed: int) -> list[int] | None:

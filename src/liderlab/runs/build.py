@@ -149,6 +149,7 @@ def build(config: RunConfig, folder: Path | None = None, team: Team | None = Non
             team=team,
             optimizer_per_task=config.training.optimizer_per_task,
             heads=config.training.heads,
+            task_free=config.benchmark.task_free,
         )
     _check_tasks(stream)
     loop.planned_steps()  # refuses an impossible plan before anything is written

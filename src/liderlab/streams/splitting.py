@@ -81,13 +81,15 @@ class TaskData:
 
 @dataclass(frozen=True)
 class SplitStream:
-    """The result of `split`. setting: whether tasks differ in their classes or in their domain."""
+    """The result of `split`. setting: whether tasks differ in their classes or in their domain.
+    changed: whether training images were drawn at random (changes.py)."""
 
     tasks: Sequence[Task]
     names: Sequence[str]
     image_shape: tuple[int, int, int]
     transform: Transform
     setting: Literal["class-incremental", "domain-incremental"] = "class-incremental"
+    changed: bool = False
 
 
 def split(
@@ -186,13 +188,13 @@ def _task(index: int, classes: range, whole: Task) -> Task:
 
 def on_device(stream: SplitStream, device: torch.device) -> SplitStream:
     """Move the stream's images (not their labels) to a device."""
-    moved: dict[int, Images] = {}  # tasks share their arrays
+    moved: dict[int, Tensor] = {}  # tasks share their arrays
 
     def move(data: Any) -> Any:
-        images = data.images
-        if id(images) not in moved:
-            moved[id(images)] = Images(images.x.to(device), images.y)
-        return replace(data, images=moved[id(images)])
+        x, y = data.images.x, data.images.y
+        if id(x) not in moved:
+            moved[id(x)] = x.to(device)
+        return replace(data, images=Images(moved[id(x)], y))
 
     tasks = [replace(task, train=move(task.train), test=move(task.test)) for task in stream.tasks]
     return replace(stream, tasks=tasks)

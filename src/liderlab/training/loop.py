@@ -10,7 +10,7 @@
                     terms |= regularizer.losses()             # of each, from the passes it watched
                     learner.step(terms)                       # the only backward() and step()
                     deferred.run()                            # memory takes what was offered
-        method.end_task(); regularizer.end_task()
+        method.end_task(); regularizer.end_task()     # not if the stream is task-free
         evaluation.after_task()
 
 Before that, methods and regularisers meet the network in one order. It is complete (weights loaded,
@@ -120,9 +120,10 @@ class Loop:
         team: Team | None = None,
         optimizer_per_task: bool = True,
         heads: HeadKind = "all",
+        task_free: bool = False,
     ) -> None:
         self.team = team or Team()
-        self._optimizer_per_task = optimizer_per_task
+        self._optimizer_per_task = optimizer_per_task and not task_free
         self.stream, self.method, self.network, self.memory = stream, method, network, memory
         self.regularizers, self.generators = list(regularizers), generators
         self.evaluation = Evaluation(len(stream.tasks))
@@ -142,6 +143,9 @@ class Loop:
             regularizer.attach(network, example)
             regularizer.check(recipe, memory.size)
             regularizer.to(self._device)
+        # the classes that a task-free stream has shown; None if its tasks are known
+        classes = len(stream.names)
+        self._appeared = torch.zeros(classes, device=self._device).bool() if task_free else None
         self._initial = {name: value.clone() for name, value in network.state_dict().items()}
         self._passes = Passes(network, precision, compile)  # behind all hooks
         self._learner = Learner(
@@ -209,7 +213,7 @@ class Loop:
                 self.network.load_state_dict(self._initial)
             deferred = Deferred(self.network, self.team)
             step = self._step(task, fit, 0, deferred)
-            if self.cursor.fit == 0:
+            if self.cursor.fit == 0 and self._appeared is None:
                 self.method.begin_task(step)
             for regularizer in self.regularizers:
                 regularizer.start(step)
@@ -248,6 +252,8 @@ class Loop:
             deferred.drop()
         else:
             deferred.run()
+        if self._appeared is not None:
+            self._appeared |= step.present(batch, len(self._appeared))
         self.steps += 1
         self._trained = self._trained or bool(values)
         return values
@@ -290,7 +296,7 @@ class Loop:
         deferred = Deferred(self.network, self.team)
         step = self._step(task, fit, fit.epochs, deferred)
         self._seed_dropout("end of task", task.index)
-        if fits:
+        if fits and self._appeared is None:
             self.method.end_task(step)
             for regularizer in self.regularizers:
                 regularizer.end_task(step)
@@ -350,6 +356,7 @@ class Loop:
             team=self.team,
             repeated=repeated,
             heads=self._heads,
+            appeared=self._appeared,
         )
 
     def check(self) -> None:
@@ -372,6 +379,7 @@ class Loop:
             "generators": self.generators.state_dict(),
             "evaluation": self.evaluation.state_dict(),
             **({"anytime": self.anytime.state_dict()} if self.anytime else {}),
+            **({} if self._appeared is None else {"appeared": self._appeared.clone()}),
         }
 
     def _optimizer_state(self) -> State:
@@ -392,6 +400,8 @@ class Loop:
         self.evaluation.load_state_dict(state["evaluation"])
         if self.anytime:
             self.anytime.load_state_dict(state["anytime"])
+        if self._appeared is not None:
+            self._appeared.copy_(state["appeared"])
 
 
 def _cut(order: Tensor, fit: Fit) -> list[Tensor]:

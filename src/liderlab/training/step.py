@@ -31,7 +31,8 @@ class Step:
     the same before the current task. network: read its weights here, and let rows pass through
     `net` or `probe`. memory: read it here, change it through `store` or `after`. team: the ranks
     that share the run. Each has its own part of every batch; a method that decides by what `gather`
-    or `present` return works on any number of them.
+    or `present` return works on any number of them. task_free: whether the stream hides where its
+    tasks begin and end; `task`, `seen` and `past` are then for evaluation alone.
     """
 
     def __init__(
@@ -52,7 +53,9 @@ class Step:
         team: Team | None = None,
         repeated: bool = False,
         heads: Heads | None = None,
+        appeared: Tensor | None = None,
     ) -> None:
+        self.task_free, self._appeared = appeared is not None, appeared
         self._repeated = repeated  # the step's terms are evaluated again, at other weights
         self.task, self.fit, self.epoch = task, fit, int(epoch)
         self.team = team or Team()
@@ -156,6 +159,16 @@ class Step:
         """These columns for the whole batch: the rows of all ranks, in order. Columns from other
         ranks carry no gradient."""
         return rows if batch.total is None else self.team.gather(rows, batch.total)
+
+    @property
+    def unseen(self) -> Tensor:
+        """(classes,) mask of the classes that no task so far shows; if the stream is task-free, of
+        those that no batch before this one has shown."""
+        if self._appeared is not None:
+            return ~self._appeared
+        mask = torch.ones(len(self._stream.names), dtype=torch.bool)
+        mask[seen_classes(self._stream.tasks[: self.task.index + 1])] = False
+        return mask.to(self._device, non_blocking=True)
 
     def present(self, batch: Batch, classes: int) -> Tensor:
         """(classes,) mask of the classes in the batch, on any rank."""
