@@ -127,6 +127,25 @@ def test_schedules(
         assert values == training
 
 
+@pytest.mark.parametrize(
+    ("setting", "tasks", "buffers"),
+    [("cifar100-online-b10", 10, {500, 2000}), ("cifar10-online-b10", 5, {500})],
+)
+def test_online_presets_pass_once_in_batches_of_ten(
+    setting: str, tasks: int, buffers: set[int]
+) -> None:
+    mine = [p for p in presets().values() if p.setting == setting]
+    assert {p.buffer for p in mine} == buffers
+    assert {p.method for p in mine} == {"er", "er-ace", "der++"}
+    for p in mine:
+        config = completed(make_config({"preset": p.name}))
+        training = config.training
+        assert (training.epochs, training.batch_size, training.replay_size) == (1, 10, 10)
+        assert (config.benchmark.name, config.benchmark.tasks) == (f"split-{setting[:-11]}", tasks)
+        assert not p.printed
+    completed(make_config({"preset": mine[0].name, "benchmark": {"task_free": True}}))
+
+
 @pytest.mark.parametrize("name", presets())
 def test_a_preset_becomes_a_complete_configuration(name: str) -> None:
     config = completed(make_config({"preset": name, "device": "cpu"}))
