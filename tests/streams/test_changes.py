@@ -160,6 +160,10 @@ def test_which_images_were_drawn_is_part_of_the_fingerprint() -> None:
         ),
         ({"benchmark": {"task_free": True}, "training": {"epochs": 2}}, "--epochs 1, not 2"),
         (
+            {"benchmark": {"task_free": True}, "training": {"heads": "seen"}},
+            "needs task boundaries",
+        ),
+        (
             {"benchmark": {"task_free": True}, "training": {"schedule": "cosine"}},
             "leave out training.schedule",
         ),

@@ -97,6 +97,10 @@ def _check_task_free(config: RunConfig) -> None:
                 f"{name} needs to know where a task begins or ends: leave out --task-free, or "
                 f"{'rows: past' if options.get('rows') == 'past' else name}"
             )
+    if training.heads != "all":
+        raise UserError(
+            f"training.heads={training.heads} needs task boundaries: all, or no --task-free"
+        )
     if training.epochs != 1:
         raise UserError(f"a task-free stream passes once: --epochs 1, not {training.epochs}")
     if training.schedule.name == "cosine" or training.schedule.options.get("warmup"):
