@@ -126,6 +126,13 @@ def cases() -> dict[str, dict[str, Any]]:
         "idle moved": {"method": "er", "regularizers": {"mrfa": {"strength": 0.1}}, "recipe": TINY},
         "projected": {"method": "der++", "regularizers": {"bfp": {}}, "recipe": UNEVEN},
         "idle projected": {"method": "er", "regularizers": {"bfp": {}}, "recipe": TINY},
+        "worst point": {
+            "method": "er-ace",
+            "regularizers": {"lider": SPATIAL, "sam": {"rho": 0.1}},
+            "recipe": UNEVEN,
+        },
+        "idle worst point": {"method": "a-gem", "regularizers": {"sam": {}}, "recipe": TINY},
+        "a head per task": {"method": "er", "heads": "task", "recipe": TINY},
         "slower": {"method": "er", "regularizers": {"ssgd": {"dropout": 0.0}}},
         "fresh": {"method": "er", "regularizers": {"lider": SPATIAL | {"draw": "fresh"}}},
         "control": {

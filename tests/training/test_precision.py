@@ -121,6 +121,16 @@ def test_a_compiled_method_may_go_back_twice(build: Build) -> None:
 
 
 @pytest.mark.usefixtures("fresh_compiler")
+def test_a_compiled_step_may_be_perturbed_and_projected(build: Build) -> None:
+    sam = {"sam": {"rho": 0.1}}
+    plain, compiled = (build("a-gem", sam, epochs=1, compile=b) for b in (None, "aot_eager"))
+    for expected, found in zip(terms_of(plain, 5), terms_of(compiled, 5), strict=True):
+        torch.testing.assert_close(found, expected)
+    for name, value in plain.network.state_dict().items():
+        torch.testing.assert_close(compiled.network.state_dict()[name], value)
+
+
+@pytest.mark.usefixtures("fresh_compiler")
 def test_passes_run_compiled(build: Build) -> None:
     graphs: list[Any] = []
 

@@ -45,9 +45,14 @@ def ascent(
     >>> ascent({"w": torch.tensor([3.0, 4.0])}, rho=0.5)["w"]
     tensor([0.3000, 0.4000])
     """
-    scaled = {n: g if scale is None else scale[n] * g for n, g in gradient.items()}
-    length = product(scaled, scaled).sqrt().clamp_min(TINY)
-    return {n: rho * (g if scale is None else scale[n] * g) / length for n, g in scaled.items()}
+    steps = list(gradient.values())
+    if scale is not None:
+        factors = [scale[name] for name in gradient]
+        steps = list(torch._foreach_mul(steps, factors))
+    length = torch.stack(torch._foreach_norm(steps)).norm().clamp_min(TINY)
+    if scale is not None:
+        steps = list(torch._foreach_mul(steps, factors))
+    return dict(zip(gradient, torch._foreach_mul(steps, rho / length), strict=True))
 
 
 def projected(gradient: Mapping[str, Tensor], reference: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -151,18 +151,19 @@ class Learner:
     def _change_gradient(self, again: Callable[[], Terms], view: Step) -> None:
         """Perturb the step, then transform its gradient; both see it without the loss scale."""
         scale = self._scaler.get_scale()
-        first = {
-            name: torch.zeros_like(p) if p.grad is None else p.grad / scale
-            for name, p in self._weights.items()
-        }
+        gradients = [
+            torch.zeros_like(p) if p.grad is None else p.grad for p in self._weights.values()
+        ]
+        first = dict(zip(self._weights, _times(gradients, 1 / scale), strict=True))
         gradient = first
         if self._perturber:
             gradient = self._perturber.perturb(first, partial(self._gradient_at, again, scale))
         for transform in self._transforms:
             gradient = transform(gradient, view)
-        for name, parameter in self._weights.items():
-            if gradient[name] is not first[name]:
-                parameter.grad = gradient[name] * scale
+        changed = {n: p for n, p in self._weights.items() if gradient[n] is not first[n]}
+        scaled = _times([gradient[name] for name in changed], scale)
+        for parameter, value in zip(changed.values(), scaled, strict=True):
+            parameter.grad = value
 
     def _gradient_at(self, again: Callable[[], Terms], scale: float, offset: Gradient) -> Gradient:
         """∇L(θ + offset), summed over the ranks; .grad is not touched."""
@@ -172,19 +173,18 @@ class Learner:
             weights = list(self._weights.values())
             found = torch.autograd.grad(loss, weights, materialize_grads=True)
         self._team.total(*found)
-        return {name: g / scale for name, g in zip(self._weights, found, strict=True)}
+        return dict(zip(self._weights, _times(found, 1 / scale), strict=True))
 
     @contextmanager
     def _moved(self, offset: Gradient) -> Iterator[None]:
         """The network at θ + offset, then back at θ to the bit."""
-        kept = {name: p.detach().clone() for name, p in self._weights.items()}
+        weights = [parameter.data for parameter in self._weights.values()]
+        kept = [weight.clone() for weight in weights]
         try:
-            for name, change in offset.items():
-                self._weights[name].data.add_(change)
+            torch._foreach_add_([self._weights[name].data for name in offset], [*offset.values()])
             yield
         finally:
-            for name, value in kept.items():
-                self._weights[name].data.copy_(value)
+            torch._foreach_copy_(weights, kept)
 
     def _clip(self) -> None:
         assert self._recipe is not None
@@ -244,6 +244,10 @@ def _transform(hook: nn.Module) -> Callable[[Gradient, Step], Gradient] | None:
         return None
     inherited = type(hook).transform in (Method.transform, Regularizer.transform)
     return None if inherited else hook.transform
+
+
+def _times(tensors: Sequence[Tensor], factor: float) -> Sequence[Tensor]:
+    return tensors if factor == 1 else torch._foreach_mul(list(tensors), factor)
 
 
 def _mean(term: Tensor) -> Tensor:
