@@ -22,7 +22,7 @@ from typing import Any
 from liderlab.config.merging import make_config
 from liderlab.runs.build import Run
 from liderlab.runs.execute import run
-from liderlab.training.loop import Event, StepDone
+from liderlab.training.events import Event, StepDone
 
 
 class Enough(Exception):

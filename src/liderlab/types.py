@@ -127,7 +127,8 @@ class Task:
     """One stretch of the stream.
 
     classes: of its test images, ascending positions in the class order; other tasks may have them
-    too. also: further classes that its training images show.
+    too. also: further classes that its training images show. validation: training images
+    held back for early stopping.
     """
 
     index: int
@@ -135,6 +136,7 @@ class Task:
     train: Source
     test: Source
     also: Sequence[int] = ()
+    validation: Source | None = None
 
 
 def seen_classes(tasks: Iterable[Task]) -> list[int]:
@@ -189,7 +191,7 @@ class Recipe:
     """How to optimise. schedule: factor of the learning rate by epoch. optimizer: is called with
     parameter groups, lr, weight_decay and, where it is not 0, momentum. clip: is called with the
     parameters to change their gradients, summed over ranks. drop_last: leave out an epoch's last
-    batch if it is short."""
+    batch if it is short. updates: steps on every batch."""
 
     lr: float
     momentum: float = 0.0
@@ -200,6 +202,7 @@ class Recipe:
     optimizer: MakeOptimizer = torch.optim.SGD
     clip: Callable[[list[Tensor]], object] | None = None
     drop_last: bool = False
+    updates: int = 1
 
 
 @dataclass(frozen=True)

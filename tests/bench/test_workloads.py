@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from liderlab.bench import workloads
-from liderlab.training.loop import StepDone
+from liderlab.training.events import StepDone
 
 SMALL = {"backbone": "convnet-small", "width": 8, "side": 8, "batch": 8, "memory": 40}
 

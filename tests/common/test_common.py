@@ -19,7 +19,8 @@ import torch
 from liderlab.config.compatibility import why_not
 from liderlab.methods import METHODS
 from liderlab.regularizers import REGULARIZERS
-from liderlab.training.loop import Loop, StepDone, TaskDone
+from liderlab.training.events import StepDone, TaskDone
+from liderlab.training.loop import Loop
 from liderlab.types import Recipe, State
 from short_options import SMALL, short_options
 

@@ -29,8 +29,12 @@ from liderlab.distributed.team import OutOfStep, Team
 from liderlab.methods import METHODS
 from liderlab.registry import Entry
 from liderlab.streams.augmentation import Augment
+from liderlab.streams.subsets import hold_back
 from liderlab.training.anytime import Anytime
-from liderlab.training.loop import Loop, StepDone
+from liderlab.training.budget import Budget
+from liderlab.training.early_stopping import EarlyStopping
+from liderlab.training.events import StepDone
+from liderlab.training.loop import Loop
 from liderlab.training.optimizers import make_clip
 from liderlab.training.step import Step
 from liderlab.types import Batch, Recipe, Terms
@@ -172,6 +176,10 @@ def cases() -> dict[str, dict[str, Any]]:
         },
         "once": {"method": "er", "offer": "once"},
         "measured during tasks": {"method": "er-ace", "measure_every": 2},
+        "updates": {"method": "er-ace", "recipe": replace(UNEVEN, updates=2)},
+        "steps": {"method": "der++", "budget": Budget("steps", 13)},
+        "passes": {"method": "gmed", "budget": Budget("passes", 200), "recipe": UNEVEN},
+        "patience": {"method": "er", "epochs": 4, "patience": 1},
         "on disk": {"method": "er", "memory": {"storage": "disk"}},
         "uneven": {"method": "er-ace", "regularizers": {"lider": SPATIAL}, "recipe": UNEVEN},
         "uneven batch form": {
@@ -244,6 +252,9 @@ def make(team: Team, case: Mapping[str, Any]) -> Loop:
     options = case.pop("options", OPTIONS.get(case["method"], {}))
     double = Double([0.5] * 3, [0.25] * 3, padding=1, flip=True)
     stream = conftest.make_stream(double, case.pop("stream", "plain"))
+    if patience := case.pop("patience", None):
+        stream = hold_back(stream, 0.25)
+        case["stopping"] = EarlyStopping(patience, stream)
     if every := case.pop("measure_every", None):
         case["anytime"] = Anytime(stream, every, 7)
     BACKBONES.update(OWN)  # for a moment: other tests go through all backbones

@@ -74,7 +74,8 @@ def test_two_ranks_are_one_process(case: str, both: list[dict[str, Any]]) -> Non
         assert torch.equal(shared["generators"][name], state), name
     accuracy = [run["evaluation"]["class_incremental"] for run in (alone, shared)]
     torch.testing.assert_close(*accuracy, equal_nan=True)
-    assert shared.get("anytime") == alone.get("anytime")
+    for key in ("anytime", "steps", "passes"):
+        assert shared.get(key) == alone.get(key)
 
 
 def test_ranks_that_differ_stop(folder: Path) -> None:

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from liderlab.functional.sampling import cutmix
 from liderlab.methods.gdumb import GDumb, WarmRestarts
-from liderlab.training.loop import Loop, StepDone, TaskDone
+from liderlab.training.events import StepDone, TaskDone
+from liderlab.training.loop import Loop
 
 DOUBLE = torch.float64
 

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from liderlab.functional.losses import head_margin, implant_logits, simplex_vertices
 from liderlab.methods.x_der_rpc import XDER, Simplex
-from liderlab.training.loop import Loop, StepDone
+from liderlab.training.events import StepDone
+from liderlab.training.loop import Loop
 from liderlab.types import Recipe
 
 DOUBLE = torch.float64

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from liderlab.errors import RunFailed
 from liderlab.regularizers.consolidation import TaskRows
 from liderlab.regularizers.oewc import OEWC
-from liderlab.training.loop import Loop, StepDone
+from liderlab.training.events import StepDone
+from liderlab.training.loop import Loop
 from liderlab.training.step import Step
 from liderlab.types import Fit, Recipe
 

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from liderlab.functional.curvature import kronecker_factors, kronecker_layers, weight_matrix
 from liderlab.regularizers.oewc import OEWC
 from liderlab.regularizers.olap import OLAP
-from liderlab.training.loop import Loop, StepDone
+from liderlab.training.events import StepDone
+from liderlab.training.loop import Loop
 from liderlab.training.step import Step
 from liderlab.types import Fit, Recipe
 

@@ -12,7 +12,8 @@ from torch.func import jacrev
 from liderlab.backbones.convnet import ConvNet
 from liderlab.functional.spectral import power_iteration, weight_map
 from liderlab.regularizers.spectral import Spectral
-from liderlab.training.loop import Loop, StepDone
+from liderlab.training.events import StepDone
+from liderlab.training.loop import Loop
 
 Build = Callable[..., Loop]
 

@@ -18,7 +18,8 @@ from liderlab.backbones.resnet import resnet18
 from liderlab.regularizers.lider import LiDER
 from liderlab.regularizers.ssgd import SSGD
 from liderlab.streams.splitting import SplitStream
-from liderlab.training.loop import Loop, StepDone
+from liderlab.training.events import StepDone
+from liderlab.training.loop import Loop
 from liderlab.types import MultiStep, Recipe
 
 Build = Callable[..., Loop]

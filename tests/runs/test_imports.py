@@ -21,7 +21,7 @@ from liderlab.runs.build import Run
 from liderlab.runs.execute import run
 from liderlab.runs.folder import RunFolder
 from liderlab.runs.resume_proof import compare
-from liderlab.training.loop import Event
+from liderlab.training.events import Event
 
 pytestmark = pytest.mark.usefixtures("fresh_registries")
 Lider = Callable[..., tuple[int, str, str]]

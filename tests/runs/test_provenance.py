@@ -19,7 +19,7 @@ from liderlab.runs.execute import run
 from liderlab.runs.folder import RunFolder
 from liderlab.streams.augmentation import Augment
 from liderlab.streams.fingerprint import fingerprint
-from liderlab.training.loop import Event
+from liderlab.training.events import Event
 
 SMALL = {"backbone": {"name": "convnet-small", "width": 8}, "training": {"epochs": 1}}
 

@@ -25,7 +25,7 @@ from liderlab.runs.build import Run
 from liderlab.runs.execute import run
 from liderlab.runs.folder import RunFolder
 from liderlab.runs.resume_proof import compare, unequal
-from liderlab.training.loop import Event, StepDone
+from liderlab.training.events import Event, StepDone
 
 SMALL = {
     "benchmark": "synthetic",

@@ -11,7 +11,8 @@ import torch
 from liderlab.streams.splitting import SplitStream
 from liderlab.training.anytime import Anytime
 from liderlab.training.evaluation import accuracy, score
-from liderlab.training.loop import Loop, Measured, StepDone, TaskDone
+from liderlab.training.events import Measured, StepDone, TaskDone
+from liderlab.training.loop import Loop
 
 Build = Callable[..., Loop]
 Differences = Callable[..., list[str]]

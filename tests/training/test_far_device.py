@@ -18,7 +18,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 from liderlab.analysis import lipschitz_bound, lipschitz_constants
 from liderlab.backbones.convnet import ConvNet
 from liderlab.streams.splitting import SplitStream, on_device
-from liderlab.training.loop import Loop, StepDone
+from liderlab.training.events import StepDone
+from liderlab.training.loop import Loop
 
 FAR = torch.device("meta")
 READS = {"_local_scalar_dense", "nonzero", "is_nonzero", "masked_select", "equal", "_unique2"}

@@ -19,7 +19,8 @@ from liderlab.regularizers import REGULARIZERS
 from liderlab.regularizers.base import Regularizer
 from liderlab.streams.splitting import SplitStream
 from liderlab.training.evaluation import Evaluation
-from liderlab.training.loop import Cursor, Loop, StepDone, TaskDone
+from liderlab.training.events import Cursor, StepDone, TaskDone
+from liderlab.training.loop import Loop
 from liderlab.training.step import Step
 from liderlab.types import Batch, Recipe, Task, Terms
 

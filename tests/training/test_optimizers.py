@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from liderlab.config.merging import make_config
 from liderlab.errors import UserError
 from liderlab.runs.build import completed
+from liderlab.training.events import StepDone
 from liderlab.training.learner import Learner
-from liderlab.training.loop import Loop, StepDone
+from liderlab.training.loop import Loop
 from liderlab.training.optimizers import OPTIMIZERS, make_optimizer
 from liderlab.types import Recipe
 

@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from liderlab.errors import UserError
-from liderlab.training.loop import Loop, StepDone
+from liderlab.training.events import StepDone
+from liderlab.training.loop import Loop
 from liderlab.training.precision import Passes, check_precision
 from liderlab.types import Terms
 

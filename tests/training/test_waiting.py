@@ -13,8 +13,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from liderlab.config.compatibility import why_not
+from liderlab.training.events import StepDone
 from liderlab.training.learner import Learner, NotFinite
-from liderlab.training.loop import Loop, StepDone
+from liderlab.training.loop import Loop
 from liderlab.types import Recipe
 
 Build = Callable[..., Loop]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..runs.build import Run
     from ..runs.execute import Existing
     from ..runs.recorder import Listener
-    from ..training.loop import Event
+    from ..training.events import Event
 
 KEYWORDS = (
     *("config", "out", "existing", "allow_changed_imports"),

@@ -18,7 +18,7 @@ from ..report.terminal.run_progress import ProgressDisplay
 from ..runs.build import Run, build, completed
 from ..runs.execute import deterministic
 from ..runs.result import metrics_line
-from ..training.loop import Cursor, StepDone
+from ..training.events import Cursor, StepDone
 from .interleaved_timing import Action
 
 CLASSES = 4

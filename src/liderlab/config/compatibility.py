@@ -60,6 +60,7 @@ def check(config: RunConfig) -> None:
             f"{method} fits its memory by SGD with a schedule of its own: leave out "
             "training.optimizer and training.schedule"
         )
+    _check_length(config, made.fits_memory)
     if config.anytime and not made.task_by_task:
         raise UserError(
             f"{method} does not train task by task, so no accuracy can drop in between: choose "
@@ -132,6 +133,29 @@ def _known(wanted: Callable[[type[Method]], bool]) -> list[str]:
     """The methods of this kind, without those of installed packages."""
     names = [name for name, entry in METHODS.items() if not entry.installed]
     return [name for name in names if wanted(METHODS.class_of(name))]
+
+
+def _check_length(config: RunConfig, fits_memory: bool) -> None:
+    """Refuse fields that decide how long a task is trained where they contradict each other."""
+    training, method = config.training, config.method.name
+    given = [name for name in ("budget", "patience") if getattr(training, name) is not None]
+    given += ["updates_per_batch"] if training.updates_per_batch > 1 else []
+    if given and fits_memory:
+        raise UserError(
+            f"{method} fits its memory for a number of passes of its own: leave out "
+            f"training.{given[0]}"
+        )
+    if training.budget and training.patience:
+        raise UserError(
+            "training.budget and training.patience both decide when a task ends: choose one"
+        )
+    if training.budget and config.scale and config.scale.name != "paper":
+        raise UserError(
+            f"scale {config.scale.name} lowers the epochs, and a budget replaces them: leave out "
+            "--scale, or training.budget"
+        )
+    if training.patience and training.epochs == 1:
+        raise UserError("early stopping needs 2 epochs or more: raise training.epochs")
 
 
 def _streams(policy: str) -> bool:

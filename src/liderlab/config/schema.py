@@ -237,13 +237,47 @@ class ClipSection(Section):
         return self
 
 
+class BudgetSection(Section):
+    """Compute of the whole run in place of epochs: steps, passes of single images forward through
+    the network, or seconds of training."""
+
+    steps: Count = None
+    passes: Count = None
+    seconds: float | None = Field(None, gt=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _one(self) -> BudgetSection:
+        if sum(amount is not None for _, amount in self) != 1:
+            raise ValueError("expected one of steps, passes and seconds, like {steps: 1000}")
+        return self
+
+    @property
+    def chosen(self) -> tuple[str, float]:
+        return next((unit, amount) for unit, amount in self if amount is not None)
+
+
+class PatienceSection(Section):
+    """Early stopping: a task's training ends after so many epochs in a row without a new best
+    accuracy on `validation`, a share of its training images held back, and goes back to the best
+    weights. A bare number is epochs."""
+
+    epochs: int = Field(ge=1, le=10**9)
+    validation: float = Field(0.1, gt=0, lt=1)
+
+
+def _patience(value: Any) -> Any:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return {"epochs": value} if number else value
+
+
 class TrainingSection(Section):
     """milestones, gamma: of the multistep schedule, lr · gamma^(milestones passed), in epochs of a
     task. replay_size: of a replay batch; null takes batch_size. drop_last: leave out the last batch
     of an epoch if it is short and not the only one. optimizer_per_task: make a new optimizer for
-    every fit, or keep its state. heads: the
-    classes that compete for a row in training: all, those seen so far, or those of the row's own
-    task (one head per task)."""
+    every fit, or keep its state. heads: the classes that compete for a row in training: all, those
+    seen so far, or those of the row's own task (one head per task). updates_per_batch: steps on
+    every batch of the stream, each with other replayed samples; the memory is offered the batch
+    once."""
 
     epochs: int = Field(5, ge=1, le=10**9)
     batch_size: int = Field(32, ge=2, le=10**9)
@@ -260,6 +294,9 @@ class TrainingSection(Section):
     optimizer_per_task: bool = True
     heads: Literal["all", "seen", "task"] = "all"
     clip: ClipSection | None = None
+    updates_per_batch: int = Field(1, ge=1, le=10**6)
+    budget: BudgetSection | None = None
+    patience: Annotated[PatienceSection | None, BeforeValidator(_patience)] = None
     schedule: Annotated[ScheduleSection, BeforeValidator(_named)] = ScheduleSection(
         by="epoch", warmup=0.0
     )

@@ -13,6 +13,7 @@ message     on                               for
 `join`      features, with their gradient    LiDER's batch form, synchronised BatchNorm
 `broadcast` tensors of the device            rank 0's values on all ranks
 `agree`     numbers of the host              decisions (stop, save): the largest number holds
+`add`       a number of the host             counts that decide: their sum
 =========== ================================ ======================================================
 """
 
@@ -140,6 +141,15 @@ class Team:
         with _messages():
             dist.all_reduce(message, dist.ReduceOp.MAX, group=self.control)
         return message.tolist()
+
+    def add(self, number: int) -> int:
+        """The sum of the numbers of all ranks, exchanged between the hosts."""
+        if self.size == 1:
+            return number
+        message = torch.tensor([number], dtype=torch.int64)
+        with _messages():
+            dist.all_reduce(message, group=self.control)
+        return int(message)
 
     def check_same(self, what: str, digest: int) -> None:
         """Raise OutOfStep unless all ranks have the same digest (below 2⁶³)."""

@@ -75,6 +75,7 @@ class ICaRL(Method):
         logits = step.net(batch)[:, :seen]
         old = logits.new_zeros(len(batch), past)
         if past and len(batch):
+            step.count(len(batch))
             old = self.previous(batch.x)[:, :past].sigmoid()
         terms = {"bce": binary_cross_entropy(logits, incremental_targets(batch.y, seen, old))}
         if self.l2 > 0:

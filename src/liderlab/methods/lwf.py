@@ -55,6 +55,7 @@ class LwF(Method):
         now[list(step.task.classes)] = True
         terms = {"stream": masked_cross_entropy(logits, batch.y, now)}
         if step.task.index > 0 and self.weight > 0:
+            step.count(len(batch))
             old = self.previous(batch.x) if len(batch) else logits.detach()
             heads = [task_of == task for task in range(step.task.index)]
             distances = [distillation(logits[:, h], old[:, h], self.temperature) for h in heads]

@@ -11,7 +11,7 @@ from ..errors import UserError, unknown
 from ..streams import BENCHMARKS
 from ..streams.changes import blurred, long_tail, relabelled
 from ..streams.splitting import SplitStream, divide, even_sizes, shuffled_order
-from ..streams.subsets import hold_out, limit_per_class
+from ..streams.subsets import hold_back, hold_out, limit_per_class
 from ..training.randomness import derive
 
 Make = Callable[..., SplitStream]
@@ -28,6 +28,8 @@ def benchmark_stream(config: RunConfig) -> SplitStream:
     if section.imbalance < 1:
         numbers = order or range(len(stream.names))
         stream = long_tail(stream, section.imbalance, numbers, derive(config.seed, "imbalance"))
+    if patience := config.training.patience:
+        stream = hold_back(stream, patience.validation)
     if section.blurry:
         stream = blurred(stream, section.blurry, derive(config.seed, "blurry"))
     if section.noise:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -33,6 +33,8 @@ from ..regularizers import REGULARIZERS
 from ..streams import BENCHMARKS
 from ..streams.splitting import SplitStream, on_device
 from ..training.anytime import Anytime
+from ..training.budget import Budget, Unit
+from ..training.early_stopping import EarlyStopping
 from ..training.loop import Loop
 from ..training.optimizers import OPTIMIZERS, make_clip, make_optimizer
 from ..training.precision import check_precision
@@ -143,6 +145,8 @@ def build(config: RunConfig, folder: Path | None = None, team: Team | None = Non
             if device.type == "cpu" or config.on_nonfinite == "skip"
             else config.log_every,
             evaluate="last" if config.evaluate == "last" else "every",
+            budget=_budget(config, stream),
+            stopping=_stopping(config, stream),
             anytime=Anytime(stream, *config.anytime) if config.anytime else None,
             precision=config.precision,
             compile=config.compile,
@@ -208,6 +212,20 @@ def _build_memory(
     )
 
 
+def _budget(config: RunConfig, stream: SplitStream) -> Budget | None:
+    if config.training.budget is None:
+        return None
+    unit, amount = config.training.budget.chosen
+    budget = Budget(cast("Unit", unit), amount)
+    budget.check(len(stream.tasks))
+    return budget
+
+
+def _stopping(config: RunConfig, stream: SplitStream) -> EarlyStopping | None:
+    patience, heads = config.training.patience, config.training.heads
+    return EarlyStopping(patience.epochs, stream, heads == "task") if patience else None
+
+
 def _recipe(training: TrainingSection) -> Recipe:
     return Recipe(
         lr=training.lr,
@@ -225,6 +243,7 @@ def _recipe(training: TrainingSection) -> Recipe:
         optimizer=make_optimizer(
             training.optimizer.name, training.optimizer.options, training.momentum
         ),
+        updates=training.updates_per_batch,
         clip=make_clip(training.clip.norm, training.clip.value) if training.clip else None,
         drop_last=training.drop_last,
     )

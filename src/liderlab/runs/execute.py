@@ -25,8 +25,8 @@ from ..distributed.launch import (
 from ..distributed.placement import find_placement
 from ..distributed.team import OutOfStep, RankLost, Team
 from ..errors import RunFailed, Stopped, UserError
+from ..training.events import TaskDone
 from ..training.learner import NotFinite
-from ..training.loop import TaskDone
 from ..types import State
 from .build import Run, build, completed
 from .folder import Busy, DamagedResult, RunFolder
@@ -196,6 +196,7 @@ def _restore(work: Run, folder: RunFolder, state: State | None) -> None:
         if earlier := before.get("config_before", []) + changed_fields(state, work.config):
             work.origin["config_before"] = earlier
         loop.evaluating = state.get("seconds_evaluating", loop.evaluating)
+        loop.cost.seconds = state.get("seconds_training", 0.0)
         # rank 0 alone uses the files of a memory on disk; other ranks load its images
         loop.load_state_dict(state if loop.team.leads else folder.read_memory(state))
     if loop.team.leads:

@@ -24,7 +24,8 @@ class Pace:
     def update(self, loop: Loop) -> None:
         """To be called before the first step, and after every event."""
         self.steps, self._now = loop.steps, time.monotonic()
-        self.planned = max(self.planned or loop.planned_steps(), loop.steps)
+        known = 0 if loop.budget else self.planned  # a budget's steps are judged by those so far
+        self.planned = max(known or loop.planned_steps(), loop.steps)
         window = self.planned / self._tasks
         if self._marks and self._marks[-1][0] == loop.steps:
             self._marks.pop()  # an evaluation belongs to the task before it

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from ..config.schema import CheckpointInterval
-from ..training.loop import Event, TaskDone
+from ..training.events import Event, TaskDone
 from ..types import State
 from .build import Run
 from .folder import RunFolder
@@ -106,6 +106,7 @@ class Recorder:
             "seconds": self._seconds,
             "seconds_cpu": self._seconds_cpu,
             "seconds_evaluating": loop.evaluating,
+            "seconds_training": loop.cost.seconds,
             "origin": self._work.origin,
             "config": self._work.config.model_dump(mode="json"),
         }

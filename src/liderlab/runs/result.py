@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..distributed.launch import describe_ranks
 from ..functional import metrics
-from ..training.loop import Event, Measured, TaskDone
+from ..training.events import Event, Measured, TaskDone
 from .build import Run
 from .provenance import versions
 
@@ -73,7 +73,7 @@ def _per_sample(matrix: Tensor, images: list[int]) -> dict[str, float | None]:
 
 def result_of(work: Run, seconds: float, cpu: float | None) -> dict[str, Any]:
     """The content of result.json."""
-    stream, loop = work.stream, work.loop
+    stream, loop, cost = work.stream, work.loop, work.loop.cost
     parallel = {} if loop.team.size == 1 else describe_ranks(loop.team, work.config.strategy)
     accuracies = loop.evaluation.summary()
     for setting, matrix in (
@@ -99,6 +99,10 @@ def result_of(work: Run, seconds: float, cpu: float | None) -> dict[str, Any]:
         "versions": versions(),
         "steps": loop.steps,
         "skipped_steps": loop.skipped,
+        **({"early_stopping": loop.stopping.fits} if loop.stopping else {}),
+        "passes": cost.passes,
+        "seconds_training": None if cost.passes is None else round(cost.seconds, 2),
+        "images_per_second": round(cost.passes / cost.seconds, 1) if cost.passes else None,
         "seconds": round(seconds, 2),
         "seconds_cpu": None if cpu is None else round(cpu, 2),
         "seconds_evaluating": [round(s, 2) for s in loop.evaluating],

@@ -77,6 +77,9 @@ class _Result(_Part):
     imports: list[dict[str, str]] = []
     steps: int | None = None
     skipped_steps: int = 0
+    passes: int | None = None
+    seconds_training: Number = None
+    images_per_second: Number = None
 
 
 def settings_of(result: Mapping[str, Any]) -> dict[str, str]:

@@ -19,7 +19,10 @@ from torch import Tensor
 from ..errors import RunFailed, UserError
 from .folder import RunFolder
 
-NOT_COMPARED = {"seconds", "seconds_cpu", "seconds_evaluating"}  # time differs from run to run
+# time differs from run to run
+NOT_COMPARED = {
+    *("seconds", "seconds_cpu", "seconds_evaluating", "seconds_training", "images_per_second"),
+}
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,12 @@ def verify_resume(
     whole = RunFolder(folder / "whole")
     with _started(arguments, whole.path) as process:
         _wait_for(process, whole)
+    budget = whole.config().training.budget
+    if budget and budget.seconds:
+        raise UserError(
+            "a budget of seconds ends a run by the clock, so no two runs are the same: choose "
+            "training.budget.steps or passes"
+        )
     training = whole.result()["seconds"]
     say(f"undisturbed: {training:.1f} s of training")
     often = ["--checkpoint-every", str(max(1, whole.state()["steps"] // 20))]

@@ -196,7 +196,15 @@ def on_device(stream: SplitStream, device: torch.device) -> SplitStream:
             moved[id(x)] = x.to(device)
         return replace(data, images=Images(moved[id(x)], y))
 
-    tasks = [replace(task, train=move(task.train), test=move(task.test)) for task in stream.tasks]
+    tasks = [
+        replace(
+            task,
+            train=move(task.train),
+            test=move(task.test),
+            validation=task.validation and move(task.validation),
+        )
+        for task in stream.tasks
+    ]
     return replace(stream, tasks=tasks)
 
 

@@ -56,6 +56,14 @@ def hold_out(stream: SplitStream, share: float | None) -> SplitStream:
     return replace(stream, tasks=tasks)
 
 
+def hold_back(stream: SplitStream, share: float) -> SplitStream:
+    """Move `share` of every class's training images to the validation images of its task."""
+    tasks = []
+    for task, held in zip(stream.tasks, hold_out(stream, share).tasks, strict=True):
+        tasks.append(replace(task, train=held.train, validation=held.test))
+    return replace(stream, tasks=tasks)
+
+
 def spread_over_classes(y: Tensor, share: float) -> Tensor:
     """Mask of max(1, round(share · n)) evenly spaced rows of each class with n rows.
 
@@ -68,7 +76,7 @@ def spread_over_classes(y: Tensor, share: float) -> Tensor:
     m = (share * n).round().long().clamp(min=1)
     if bool((m >= n).any()):
         raise UserError(
-            f"benchmark.validation {share} leaves no training image in a class of {int(n.min())}: "
+            f"a validation share of {share} leaves no training image in a class of {int(n.min())}: "
             "choose a smaller share, or more images"
         )
     rank = rank_in_class(y, -torch.arange(len(y)))

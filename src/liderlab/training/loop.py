@@ -3,13 +3,14 @@
     for task in stream:
         for fit in method.plan(task):                 # usually one: the task's training data
             learner.start(fit)                        # a new optimizer; LiDER calibrates
-            for epoch in range(fit.epochs):
-                for batch in shuffled(fit.data):
+            for epoch in range(fit.epochs):           # or until the budget's share is spent
+                for batch in shuffled(fit.data):              # each one `updates` times
                     anytime.measure()                         # every so many steps, if wanted
                     terms  = method.losses(batch)             # draws replay batches as needed
                     terms |= regularizer.losses()             # of each, from the passes it watched
                     learner.step(terms)                       # the only backward() and step()
                     deferred.run()                            # memory takes what was offered
+                if stopping.stops(): break                    # early, at the best weights
         method.end_task(); regularizer.end_task()     # not if the stream is task-free
         evaluation.after_task()
 
@@ -29,8 +30,9 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from typing import Literal
 
 import torch
@@ -44,56 +46,18 @@ from ..methods.base import Method
 from ..regularizers.base import Regularizer
 from ..types import Batch, Fit, Recipe, State, Stream, Task, Terms
 from .anytime import Anytime, Point
+from .batches import cut
+from .budget import Budget
+from .cost import Cost
 from .deferred import Deferred
+from .early_stopping import EarlyStopping
 from .evaluation import Evaluation
+from .events import Cursor, Event, Measured, StepDone, TaskDone
 from .heads import HeadKind, Heads
 from .learner import Learner, NotFinite
 from .precision import Passes, Precision
-from .randomness import Generators, derive
+from .randomness import Generators
 from .step import Step
-
-
-@dataclass(frozen=True)
-class Cursor:
-    """Position in the run: the next batch to train on."""
-
-    task: int = 0
-    fit: int = 0
-    epoch: int = 0
-    batch: int = 0
-
-
-@dataclass(frozen=True)
-class StepDone:
-    """A batch has been trained on. terms: values on the device; reading them waits for it."""
-
-    task: Task
-    fit: Fit
-    fits: int
-    epoch: int
-    batch: int
-    batches: int
-    terms: Terms
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Accuracies have been measured in the middle of a task."""
-
-    task: Task
-    point: Point
-
-
-@dataclass(frozen=True)
-class TaskDone:
-    """A task has been trained and evaluated. point: anytime accuracies at its end, if wanted."""
-
-    task: Task
-    evaluation: Evaluation
-    point: Point | None = None
-
-
-Event = StepDone | Measured | TaskDone
 
 
 class Loop:
@@ -115,6 +79,8 @@ class Loop:
         look_every: int = 1,
         evaluate: Literal["every", "last"] = "every",
         anytime: Anytime | None = None,
+        budget: Budget | None = None,
+        stopping: EarlyStopping | None = None,
         precision: Precision = "float32",
         compile: str | None = None,
         team: Team | None = None,
@@ -126,14 +92,10 @@ class Loop:
         self._optimizer_per_task = optimizer_per_task and not task_free
         self.stream, self.method, self.network, self.memory = stream, method, network, memory
         self.regularizers, self.generators = list(regularizers), generators
-        self.evaluation = Evaluation(len(stream.tasks))
-        self.cursor = Cursor()
-        self.steps = 0
-        self.evaluating = [0.0] * len(
-            stream.tasks
-        )  # seconds, after each task; no part of the state
+        self.cursor, self.cost, self.evaluation = Cursor(), Cost(), Evaluation(len(stream.tasks))
+        self.evaluating = [0.0] * len(stream.tasks)  # seconds, by task; no part of the state
         self._evaluate, self._on_nonfinite = evaluate, on_nonfinite
-        self.anytime = anytime
+        self.anytime, self.stopping, self.budget = anytime, stopping, budget
         self._recipe, self._epochs, self._offer = recipe, epochs, offer
         self._device = next(network.parameters()).device
         self._heads = Heads(heads, stream, self._device)
@@ -171,14 +133,21 @@ class Loop:
             yield TaskDone(task, self.evaluation, point)
 
     @property
+    def steps(self) -> int:
+        """How many steps have been taken."""
+        return self.cost.steps
+
+    @property
     def skipped(self) -> int:
         """How many steps were left out because they were not finite."""
         return self._learner.skipped
 
     def planned_steps(self) -> int:
         """How many steps the whole run will take, by the plans as they are now."""
+        if self.budget and (planned := self.budget.planned_steps(self.cost)):
+            return planned
         fits = (fit for task in self.stream.tasks for fit in self._plan(task))
-        return sum(fit.epochs * len(_cut(torch.arange(len(fit.data)), fit)) for fit in fits)
+        return sum(fit.epochs * len(cut(torch.arange(len(fit.data)), fit)) for fit in fits)
 
     def _plan(self, task: Task) -> list[Fit]:
         recipe = self._recipe
@@ -187,24 +156,47 @@ class Loop:
         return self.method.plan(task, self.stream, recipe, self._epochs, self.memory)
 
     def _run_fit(self, task: Task, fit: Fit, fits: int) -> Iterator[StepDone | Measured]:
-        self._start_fit(task, fit)
-        while self.cursor.epoch < fit.epochs:
+        with self.cost.timed():
+            self._start_fit(task, fit)
+        share = self.budget and self.budget.share(
+            self.stream.tasks, self._plan, task.index, self.cursor.fit, fits
+        )
+        while share or self.cursor.epoch < fit.epochs:
             epoch = self.cursor.epoch
             batches = self._shuffled(fit, self.cursor)
             for number in range(self.cursor.batch, len(batches)):
+                begun, progress = bool(epoch or number), epoch + number / len(batches)
+                if share:
+                    spent = self.cost.spent(share.unit, self.team)
+                    progress = share.epoch(spent, fit.epochs)
+                    if begun and spent >= share.end:
+                        return
                 # before the next step, not after the last: a resumed run then measures it as well
-                if self.anytime and (epoch or number) and self.anytime.due(self.steps):
+                if self.anytime and begun and self.anytime.due(self.steps):
                     yield Measured(task, self._measure(self.anytime, task))
-                progress = epoch + number / len(batches)
                 self._learner.set_epoch(progress)
+                last = (number + 1) % fit.recipe.updates == 0
+                view = partial(self._step, task, fit, epoch, progress=progress, offers=last)
                 try:
-                    terms = self._train_on(batches[number], task, fit, progress)
+                    with self.cost.timed():
+                        terms = self._train_on(batches[number], view)
                 except NotFinite as error:
                     where = f"in task {task.index + 1}, epoch {epoch + 1}, step {number + 1}"
                     raise NotFinite(f"{error} {where}") from None
                 self.cursor = replace(self.cursor, batch=number + 1)
                 yield StepDone(task, fit, fits, epoch, number, len(batches), terms)
             self.cursor = replace(self.cursor, epoch=epoch + 1, batch=0)
+            if not batches or (self.stopping and self._stops_after_epoch(self.stopping, task)):
+                break
+        if self.stopping:
+            self.stopping.restore(self.network, [self.method, *self.regularizers])
+
+    def _stops_after_epoch(self, stopping: EarlyStopping, task: Task) -> bool:
+        with self.cost.timed():
+            first = task.index if self.method.task_by_task else 0
+            tasks = self.stream.tasks[first : task.index + 1]
+            reached = stopping.accuracy(self.network, tasks, self.team)
+            return stopping.stops(reached, self.network, [self.method, *self.regularizers])
 
     def _start_fit(self, task: Task, fit: Fit) -> None:
         begun = self.cursor.epoch > 0 or self.cursor.batch > 0
@@ -215,6 +207,8 @@ class Loop:
             step = self._step(task, fit, 0, deferred)
             if self.cursor.fit == 0 and self._appeared is None:
                 self.method.begin_task(step)
+            if self.stopping:
+                self.stopping.begin(task.index)
             for regularizer in self.regularizers:
                 regularizer.start(step)
             deferred.run()
@@ -227,11 +221,13 @@ class Loop:
             self._learner.load_state_dict(optimizer, groups=False)
         self._resume = None
 
-    def _train_on(self, index: Tensor, task: Task, fit: Fit, epoch: float) -> Terms:
+    def _train_on(self, index: Tensor, view: Callable[..., Step]) -> Terms:
+        """Train on these rows of the fit. view: makes the step."""
         deferred = Deferred(self.network, self.team)
-        step = self._step(task, fit, epoch, deferred)
+        step = view(deferred)
+        fit, passed = step.fit, self._passes.rows
         mine = () if self.team.size == 1 else (self.team.rank,)
-        self._seed_dropout("step", self.steps, *mine)  # other rows, other masks
+        self.generators.seed_dropout("step", self.steps, *mine)  # other rows, other masks
         self.network.train()
         skips = self._on_nonfinite == "skip"
         statistics = {n: b.clone() for n, b in self.network.named_buffers()} if skips else {}
@@ -241,8 +237,8 @@ class Loop:
 
         def again() -> Terms:
             self.generators.rewind(before)
-            self._seed_dropout("step", self.steps, *mine)
-            return self._terms(batch, self._step(task, fit, epoch, repeated=True))
+            self.generators.seed_dropout("step", self.steps, *mine)
+            return self._terms(batch, view(repeated=True))
 
         self._check_alike(terms, deferred)
         values = self._learner.step(terms, again, step)
@@ -254,7 +250,7 @@ class Loop:
             deferred.run()
         if self._appeared is not None:
             self._appeared |= step.present(batch, len(self._appeared))
-        self.steps += 1
+        self.cost.step(self._passes.rows - passed, self.team)
         self._trained = self._trained or bool(values)
         return values
 
@@ -278,29 +274,23 @@ class Loop:
                     "should use step.gather or step.present"
                 ) from None
 
-    def _seed_dropout(self, *key: object) -> None:
-        """Seed torch's default generators, from which dropout draws; each step has its own seed."""
-        seed = derive(self.generators.seed, *key)
-        torch.default_generator.manual_seed(seed)
-        if self._device.type == "cuda":
-            torch.cuda.manual_seed_all(seed)
-
     def _shuffled(self, fit: Fit, cursor: Cursor) -> list[Tensor]:
         """The epoch's batches, in an order that depends on the seed and the position alone."""
         key = ("order", cursor.task, cursor.fit, cursor.epoch)
         order = torch.randperm(len(fit.data), generator=self.generators.keyed(*key))
-        return _cut(order, fit)
+        return cut(order, fit)
 
     def _end_task(self, task: Task, fits: list[Fit]) -> Point | None:
         fit = fits[-1] if fits else Fit(task.train, 0, self._recipe)
         deferred = Deferred(self.network, self.team)
         step = self._step(task, fit, fit.epochs, deferred)
-        self._seed_dropout("end of task", task.index)
+        self.generators.seed_dropout("end of task", task.index)
         if fits and self._appeared is None:
-            self.method.end_task(step)
-            for regularizer in self.regularizers:
-                regularizer.end_task(step)
-            deferred.run()
+            with self.cost.timed():
+                self.method.end_task(step)
+                for regularizer in self.regularizers:
+                    regularizer.end_task(step)
+                deferred.run()
         if self.team.size > 1:
             self.team.check_same("the network", digest(self.network.state_dict()))
             self.team.check_same("the memory", self.memory.digest())
@@ -338,12 +328,15 @@ class Loop:
         epoch: float,
         deferred: Deferred | None = None,
         *,
+        progress: float | None = None,
+        offers: bool = True,
         repeated: bool = False,
     ) -> Step:
         return Step(
             task=task,
             fit=fit,
             epoch=epoch,
+            progress=progress,
             stream=self.stream,
             network=self.network,
             memory=self.memory,
@@ -352,7 +345,7 @@ class Loop:
             device=self._device,
             deferred=deferred,
             passes=self._passes,
-            offer=self._offer,
+            offer=self._offer if offers else "never",
             team=self.team,
             repeated=repeated,
             heads=self._heads,
@@ -370,6 +363,7 @@ class Loop:
             "cursor": asdict(self.cursor),
             "steps": self.steps,
             "skipped": self.skipped,
+            "passes": self.cost.passes,
             "trained": self._trained,
             "network": self.network.state_dict(),
             "method": self.method.state_dict(),
@@ -380,6 +374,7 @@ class Loop:
             "evaluation": self.evaluation.state_dict(),
             **({"anytime": self.anytime.state_dict()} if self.anytime else {}),
             **({} if self._appeared is None else {"appeared": self._appeared.clone()}),
+            **({"stopping": self.stopping.state_dict()} if self.stopping else {}),
         }
 
     def _optimizer_state(self) -> State:
@@ -388,8 +383,8 @@ class Loop:
 
     def load_state_dict(self, state: State) -> None:
         self.cursor = Cursor(**state["cursor"])
-        self.steps, self._trained = state["steps"], state["trained"]
-        self._learner.skipped = state.get("skipped", 0)
+        self.cost.steps, self._trained = state["steps"], state["trained"]
+        self._learner.skipped, self.cost.passes = state.get("skipped", 0), state.get("passes")
         self.network.load_state_dict(state["network"])
         self.method.load_state_dict(state["method"])
         for regularizer, saved in zip(self.regularizers, state["regularizers"], strict=True):
@@ -402,15 +397,5 @@ class Loop:
             self.anytime.load_state_dict(state["anytime"])
         if self._appeared is not None:
             self._appeared.copy_(state["appeared"])
-
-
-def _cut(order: Tensor, fit: Fit) -> list[Tensor]:
-    """An epoch's rows as batches; a single last row, which BatchNorm cannot normalise, joins the
-    batch before. A recipe may drop a short last batch, unless it is the only one."""
-    size = fit.recipe.batch_size
-    if fit.recipe.drop_last and len(order) > size:
-        order = order[: len(order) // size * size]
-    batches = list(order.split(size)) if len(order) else []
-    if len(batches) > 1 and len(batches[-1]) == 1 < size:
-        batches[-2:] = [torch.cat(batches[-2:])]
-    return batches
+        if self.stopping:
+            self.stopping.load_state_dict(state["stopping"])

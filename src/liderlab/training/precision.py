@@ -33,6 +33,7 @@ class Passes:
     ) -> None:
         self._network, self._half = network, HALF.get(precision)
         self._forward = cast("Callable[..., Tensor]", network)
+        self.rows = 0  # images that have passed on this rank; `Step` counts them
         if compile is not None:
             self._forward = _compiled(network, compile)
 

@@ -36,6 +36,13 @@ class Generators:
         """A fresh generator, a pure function of the seed and the key."""
         return torch.Generator().manual_seed(derive(self.seed, *key))
 
+    def seed_dropout(self, *key: object) -> None:
+        """Seed torch's default generators, from which dropout draws; each step has its own seed."""
+        seed = derive(self.seed, *key)
+        torch.default_generator.manual_seed(seed)
+        if torch.cuda.is_initialized():
+            torch.cuda.manual_seed_all(seed)
+
     def rewind(self, state: State) -> None:
         """Set every generator back to an earlier `state_dict()`, also those made since then."""
         for name, generator in self._named.items():

@@ -54,12 +54,13 @@ class Step:
         repeated: bool = False,
         heads: Heads | None = None,
         appeared: Tensor | None = None,
+        progress: float | None = None,
     ) -> None:
         self.task_free, self._appeared = appeared is not None, appeared
         self._repeated = repeated  # the step's terms are evaluated again, at other weights
         self.task, self.fit, self.epoch = task, fit, int(epoch)
         self.team = team or Team()
-        self.lr = fit.recipe.lr * fit.recipe.schedule(epoch)
+        self.lr = fit.recipe.lr * fit.recipe.schedule(epoch if progress is None else progress)
         self.past, self.seen = (
             1 + max(seen_classes(stream.tasks[:n]), default=-1)
             for n in (task.index, task.index + 1)
@@ -96,6 +97,7 @@ class Step:
         """A rank without rows lets two blank ones pass, which do not count: so it exchanges the
         messages that the other ranks expect, in the backward pass too."""
         if len(x) or self.team.size == 1:
+            self.count(len(x))
             return forward(x, *asked)
         with idle(self.network):
             tasks = [task.new_zeros(2) for task in asked]
@@ -108,6 +110,11 @@ class Step:
         """
         with frozen_statistics(self.network):
             return self._pass(partial(self._passes.with_parameters, params or {}), x)
+
+    def count(self, images: int) -> None:
+        """Count passes of these images through another network, such as a copy of an earlier one;
+        `net` and `probe` count their own."""
+        self._passes.rows += images
 
     def gradient(self, rows: Tensor) -> dict[str, Tensor]:
         """d(mean of all ranks' rows)/dθ by parameter name. `.grad` is not touched, and the graph
@@ -179,7 +186,7 @@ class Step:
 
     def store(self, batch: Batch, **columns: Tensor) -> None:
         """Offer the batch to the memory once the step is taken, with these columns beside it."""
-        if self._offer == "once" and self.epoch > 0:
+        if self._offer == "never" or (self._offer == "once" and self.epoch > 0):
             return
         rows = {"x": batch.raw, "y": batch.y, "task": batch.task, **columns}
         self.after(partial(self.memory.offer, self.generator("memory")), of=batch, **rows)

@@ -28,7 +28,7 @@ from liderlab.paper.studies.study_execution import (
 from liderlab.paper.studies.study_rows import accuracy_rows
 from liderlab.runs.build import build, completed
 from liderlab.runs.folder import RunFolder
-from liderlab.training.loop import StepDone
+from liderlab.training.events import StepDone
 
 Study = Callable[[str], CompletedStudy]
 SETTINGS = ("cifar100",)

@@ -34,7 +34,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def loop_of(planned: int, steps: int = 0) -> Any:
-    return SimpleNamespace(steps=steps, planned_steps=lambda: planned)
+    return SimpleNamespace(budget=None, steps=steps, planned_steps=lambda: planned)
 
 
 def go(pace: Pace, loop: Any, clock: SimpleNamespace, steps: int, seconds: float) -> None:

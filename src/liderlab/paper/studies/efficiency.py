@@ -43,7 +43,7 @@ def train_a_little(path: str, steps: int) -> float:
     from ...config.merging import make_config, merge
     from ...runs.build import build
     from ...runs.folder import RunFolder
-    from ...training.loop import StepDone
+    from ...training.events import StepDone
 
     tree = RunFolder.open(path).config().model_dump()
     batch, tasks = tree["training"]["batch_size"], tree["benchmark"]["tasks"]

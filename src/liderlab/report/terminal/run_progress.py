@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from ...runs.build import Run
-from ...training.loop import Event, StepDone, TaskDone
+from ...training.events import Event, StepDone, TaskDone
 from ..formatting import duration
 from ..notebook_bar import NotebookBar
 
@@ -92,7 +92,8 @@ class ProgressDisplay:
 
     def _show_step(self, work: Run, event: StepDone) -> None:
         last, now = event.batch == event.batches - 1, time.monotonic()
-        where = f"{_task(work, event)} epoch {event.epoch + 1}/{event.fit.epochs}"
+        where = f"{_task(work, event)} epoch {event.epoch + 1}"
+        where += "" if work.loop.budget else f"/{event.fit.epochs}"
         seconds = self._seconds_left(work, now)
         left = f"{duration(seconds)} left" if seconds else ""
         if self._bar:
