@@ -53,6 +53,10 @@ import pytest
         ('run --set training.budget={"steps":5,"seconds":5}', "one of steps, passes and"),
         ("run --set training.budget=5", "training.budget"),
         ("run --set training.budget.hours=1", "Allowed: steps, passes, seconds"),
+        (
+            "run --task-free --method er --epochs 1 --set training.budget.steps=50",
+            "passes once: leave out training.budget",
+        ),
         ("run --set training.budget.steps=50 --scale smoke", "a budget replaces them"),
         ("run --set training.budget.steps=50 --set training.patience=2", "choose one"),
         ("run --method gdumb --set training.budget.steps=50", "leave out training.budget"),

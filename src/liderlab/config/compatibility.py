@@ -104,6 +104,8 @@ def _check_task_free(config: RunConfig) -> None:
         )
     if training.epochs != 1:
         raise UserError(f"a task-free stream passes once: --epochs 1, not {training.epochs}")
+    if training.budget:
+        raise UserError("a task-free stream passes once: leave out training.budget")
     if training.schedule.name == "cosine" or training.schedule.options.get("warmup"):
         raise UserError(
             "a task-free stream has no tasks for the learning rate to follow: leave out "

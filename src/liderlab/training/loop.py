@@ -95,8 +95,8 @@ class Loop:
         self.cursor, self.cost, self.evaluation = Cursor(), Cost(), Evaluation(len(stream.tasks))
         self.evaluating = [0.0] * len(stream.tasks)  # seconds, by task; no part of the state
         self._evaluate, self._on_nonfinite = evaluate, on_nonfinite
-        self.anytime, self.stopping, self.budget = anytime, stopping, budget
-        self._recipe, self._epochs, self._offer = recipe, epochs, offer
+        self._recipe, self._epochs, self._offer, self.budget = recipe, epochs, offer, budget
+        self.anytime, self.stopping = anytime, stopping
         self._device = next(network.parameters()).device
         self._heads = Heads(heads, stream, self._device)
         example = torch.zeros(2, *stream.image_shape, device=self._device)
@@ -119,8 +119,8 @@ class Loop:
             look_every=look_every,
             team=self.team,
         )
-        self._trained = False  # whether there is anything to evaluate yet
         self._resume: State | None = None
+        self._trained = False  # whether there is anything to evaluate yet
 
     def __iter__(self) -> Iterator[Event]:
         for task in self.stream.tasks[self.cursor.task :]:
@@ -193,8 +193,7 @@ class Loop:
 
     def _stops_after_epoch(self, stopping: EarlyStopping, task: Task) -> bool:
         with self.cost.timed():
-            first = task.index if self.method.task_by_task else 0
-            tasks = self.stream.tasks[first : task.index + 1]
+            tasks = [task] if self.method.task_by_task else self.stream.tasks[: task.index + 1]
             reached = stopping.accuracy(self.network, tasks, self.team)
             return stopping.stops(reached, self.network, [self.method, *self.regularizers])
 
