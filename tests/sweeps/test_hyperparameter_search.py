@@ -141,6 +141,19 @@ def test_a_value_that_runs_refuse_is_found_before_the_first_trial(
 
 
 @pytest.mark.usefixtures("inline_engine")
+def test_a_grid_that_goes_on_visits_the_points_that_are_left(lider, write, tmp_path: Path) -> None:
+    write("base.yaml", {**TINY, "threads": 1})
+    rates = [0.01, 0.02, 0.04, 0.08, 0.16]
+    write("space.yaml", {"training.lr": rates})
+    command = "search --config base.yaml --space space.yaml --sampler grid --workers 1 --out s"
+    for trials in (1, 2, 5):
+        code, _, err = lider(*command.split(), "--trials", str(trials))
+        assert code == 0, err
+    tried = trials_of(f"sqlite:///{tmp_path / 's/search.db'}")
+    assert sorted(trial.params["training.lr"] for trial in tried) == rates
+
+
+@pytest.mark.usefixtures("inline_engine")
 def test_values_that_do_not_go_together_are_a_failed_trial(lider, write, tmp_path: Path) -> None:
     write("base.yaml", {**TINY, "threads": 1})
     write("space.yaml", {"memory.storage": ["ram", "disk"], "memory.device": [None, "cpu"]})

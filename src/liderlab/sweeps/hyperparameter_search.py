@@ -126,7 +126,10 @@ class Search:
         if mismatch := study.mismatch(json.dumps(shared, sort_keys=True)):
             another = "another --out" + (" and another --study" if self.storage else "")
             raise UserError(f"the study {self.name!r} in this storage {mismatch}: choose {another}")
-        seed = derive(self.seed, self.out.name, study.size()) % 2**32
+        # A search that goes on draws other points, but a grid's points keep their order: by their
+        # places in it the study knows which are left.
+        place = () if self.sampler == "grid" else (self.out.name, study.size())
+        seed = derive(self.seed, *place) % 2**32
         study.sample_by(self.sampler, seed, self.prune_after)
         return study
 
