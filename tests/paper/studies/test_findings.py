@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from liderlab.paper.studies import STUDIES
+from liderlab import LiDER
+from liderlab.paper.studies import STUDIES, find_study
+from liderlab.paper.studies.cases import Request, config_of
 from liderlab.paper.studies.study_execution import CompletedStudy
+from liderlab.paper.studies.which_lider import kind_of
 from liderlab.report.study_files import FILES, write_study
 
 Study = Callable[[str], CompletedStudy]
@@ -18,6 +21,7 @@ ROWS = {
     "regularizers": 10,
     "target": 6,
     "fixed-target": 4,
+    "which-lider": 6,
     "poisoning": 8,
     "single-epoch": 5,
     "sensitivity": 4,
@@ -81,6 +85,33 @@ def test_main_lies_between_its_bounds_and_stands_beside_the_paper(conducted: Stu
     methods = ("icarl", "der++", "gdumb", "er-ace")
     each = [rows(study, method=m, addition="lider", column="tuned")[0]["gain"] for m in methods]
     assert gain["tuned"] == pytest.approx(sum(each) / 4)
+
+
+def test_each_kind_of_lider_is_its_own_run(conducted: Study) -> None:
+    study = conducted("which-lider")
+    kinds = {row["kind"]: row for row in study.findings.rows}
+    assert kinds["none"]["faa"] + kinds["tuned"]["gain"] == pytest.approx(kinds["tuned"]["faa"])
+    options = [plan.config.regularizers.get("lider", {}) for plan in study.runs]
+    assert [o.get("draw") for o in options] == [None, "reuse", "fresh", "reuse", "reuse", "fresh"]
+    assert [o.get("control") for o in options] == [None, False, False, False, False, True]
+    assert (options[2]["learn_targets"], options[2]["weights"]) == (False, "swapped")
+    assert (options[3]["alpha"], options[4]["beta"]) == (0.0, 0.0)
+
+
+def test_the_full_study_has_every_kind_of_lider() -> None:
+    cases = find_study("which-lider").cases(Request(scale="cpu"))
+    kinds = [(kind_of(case), case.targets, case.roles) for case in cases]
+    assert len(kinds) == len(set(kinds)) == 17
+    both = {(t, r) for t in ("learned", "fixed") for r in ("paper", "swapped")}
+    for form in ("paper", "released", "c-term alone"):
+        assert {(t, r) for kind, t, r in kinds if kind == form} == both
+    assert {r for kind, _, r in kinds if kind == "0-term alone"} == {"paper", "swapped"}
+    assert {kind for kind, _, _ in kinds} >= {"none", "tuned", "control"}
+    for case in cases:  # each term alone, by its weight
+        if "alone" in kind_of(case):
+            options = config_of(case, Request(scale="cpu"), ("cifar100",)).regularizers["lider"]
+            made = LiDER(**options)
+            assert made._names == ["c_lip" if "c-term" in kind_of(case) else "0_lip"]
 
 
 def test_poisoning_hurts(conducted: Study) -> None:
@@ -180,7 +211,7 @@ def test_additions_reach_the_configurations_of_the_runs(conducted: Study) -> Non
         for plan in conducted("target").runs
         if plan.config.regularizers
     ]
-    assert sorted(map(str, doors)) == ["None", "None", "stream", "stream"]
+    assert sorted(map(str, doors)) == ["replay", "replay", "stream", "stream"]
     learned = [
         plan.config.regularizers["lider"].get("learn_targets", True)
         for plan in conducted("fixed-target").runs

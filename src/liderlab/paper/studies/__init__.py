@@ -15,6 +15,7 @@ _STUDIES = (
     ("regularizers", "regularizers", "LiDER against sSGD, oEWC and oLAP"),
     ("target", "target", "LiDER on the current task or on the buffer"),
     ("fixed-target", "fixed_target", "fixed or learned Lipschitz targets"),
+    ("which-lider", "which_lider", "the paper's LiDER, the released one, parts of both, a control"),
     ("poisoning", "poisoning", "wrong labels in the buffer"),
     ("single-epoch", "single_epoch", "one pass over every task"),
     ("sensitivity", "sensitivity", "accuracy over a grid of LiDER's α and β"),

@@ -81,8 +81,9 @@ class Case:
     """One run: a setting and a buffer of the paper, a method, an addition to it, a seed.
 
     column: "tuned" takes every value that the paper prints for the row; "controlled" takes those of
-    the method alone and switches the penalty on. alpha, beta, estimator (of λ), backbone, width:
-    None keeps the preset's. keep_tasks: keep the network after every task.
+    the method alone and switches the penalty on. form, alpha, beta, targets, roles (of α and β),
+    estimator (of λ), backbone, width: None keeps the preset's. control: LiDER's passes without its
+    terms. keep_tasks: keep the network after every task.
     """
 
     setting: str
@@ -94,6 +95,10 @@ class Case:
     alpha: float | None = None
     beta: float | None = None
     estimator: Literal["spatial", "batch", "jacobian"] | None = None
+    form: str | None = None
+    targets: Literal["learned", "fixed"] | None = None
+    roles: Literal["paper", "swapped"] | None = None
+    control: bool = False
     backbone: str | None = None
     width: int | None = None
     keep_tasks: bool = False
@@ -104,18 +109,29 @@ class Case:
         """
         >>> Case("cifar100", 500, "er-ace", "lider", "controlled").label
         'ER-ACE + LiDER (controlled)'
+        >>> Case("cifar100", 500, "er-ace", "lider", form="released", targets="fixed").label
+        'ER-ACE + LiDER (released, fixed targets)'
         """
         method = METHOD_NAMES.get(self.method, self.method) + LABELS[self.addition]
         estimator = f" ({self.estimator} estimator)" if self.estimator else ""
         weights = {"α": self.alpha, "β": self.beta}
         own = ", ".join(f"{name} {value:g}" for name, value in weights.items() if value is not None)
         column = " (controlled)" if self.column == "controlled" else ""
-        return method + estimator + (f" ({own})" if own else "") + column
+        return method + self._kind + estimator + (f" ({own})" if own else "") + column
+
+    @property
+    def _kind(self) -> str:
+        """The kind of LiDER, if it is not the preset's."""
+        targets = f"{self.targets} targets" if self.targets else None
+        roles = f"{self.roles} roles" if self.roles else None
+        words = [self.form, targets, roles, "control" if self.control else None]
+        return f" ({', '.join(word for word in words if word)})" if any(words) else ""
 
     @property
     def as_usual(self) -> Case:
-        """The same case with its preset's estimator and weights."""
-        return replace(self, estimator=None, alpha=None, beta=None)
+        """The same case with its preset's LiDER."""
+        plain = replace(self, alpha=None, beta=None, estimator=None, form=None)
+        return replace(plain, targets=None, roles=None, control=False)
 
     @property
     def unseeded(self) -> Case:
@@ -199,8 +215,16 @@ def _changes(case: Case, size: int | None) -> Tree:
     changes: Tree = {"keep_tasks": True} if case.keep_tasks else {}
     if size is not None:
         changes["memory"] = {"size": size, **({"poison": case.poison} if case.poison else {})}
-    weights = {"alpha": case.alpha, "beta": case.beta, "estimator": case.estimator}
-    lider: Tree = {name: value for name, value in weights.items() if value is not None}
+    given = {
+        "form": case.form,
+        "alpha": case.alpha,
+        "beta": case.beta,
+        "weights": case.roles,
+        "learn_targets": None if case.targets is None else case.targets == "learned",
+        "estimator": case.estimator,
+        "control": case.control or None,
+    }
+    lider: Tree = {name: value for name, value in given.items() if value is not None}
     if case.addition == "lider-stream":
         lider["on"] = "stream"
     if case.addition == "lider-fixed":

@@ -127,6 +127,30 @@ def _curves(axes: Any, panel: Panel) -> None:
     style.add_grid(axes)
 
 
+def gain_chart(rows: Sequence[Row], of: str) -> Figure:
+    """One line per row: its gain as a point, with its 95 % interval if it has one.
+
+    of: the gain's name, with its unit.
+    """
+    figure = style.new_figure(7.2, 0.27 * len(rows) + 1.1)
+    axes = figure.subplots()
+    for place, row in enumerate(rows):
+        low, high = row.get("gain_low"), row.get("gain_high")
+        colour = style.COLOURS[row["hue"] % len(style.COLOURS)]
+        if low is not None and high is not None:
+            axes.plot([low, high], [place, place], color=colour, lw=1.5)
+        axes.plot(row["gain"], place, "o", color=colour, ms=5)
+    axes.axvline(0, color=style.GREY, ls="--", lw=1)
+    axes.set_yticks(range(len(rows)), [row["kind"] for row in rows], fontsize=style.SMALL)
+    axes.invert_yaxis()
+    axes.set_xlabel(of)
+    method, seeds = METHOD_NAMES.get(rows[0]["method"], rows[0]["method"]), rows[0]["seeds"]
+    where = _title(rows[0]).replace("\n", ", ")
+    axes.set_title(f"{method} on {where}, seeds: {seeds}", fontsize=style.TITLE)
+    style.add_grid(axes, "x")
+    return figure
+
+
 def matrices(panels: Sequence[Matrix], label: str) -> Figure:
     """Matrices on one diverging scale around zero, with their numbers printed."""
     figure = style.new_figure(3.1 * len(panels) + 0.9, 3.4)

@@ -99,7 +99,9 @@ def count_steps(tree: dict[str, Any]) -> int:
         return math.ceil(tree["memory"]["size"] / batch) * int(tree["method"]["fit_epochs"])
     if tree["method"]["name"] == "joint":
         return math.ceil(images / batch) * epochs
-    return tasks * math.ceil(images / tasks / batch) * epochs
+    in_task = images / tasks / batch
+    whole = in_task >= 1 and tree["training"]["drop_last"]
+    return tasks * (math.floor(in_task) if whole else math.ceil(in_task)) * epochs
 
 
 def seconds_per_row(tree: dict[str, Any]) -> float:

@@ -98,7 +98,7 @@ def accuracy_rows(
     for case, runs in groups.items():
         row = describe(case, runs) | spreads(runs, lambda run: {m: run.metric(m) for m in METRICS})
         row |= {f"paper_{metric}": _printed(case, metric, tables) for metric in METRICS}
-        base = replace(case, addition=against, column="tuned", alpha=None, beta=None)
+        base = replace(case.as_usual, addition=against, column="tuned", estimator=case.estimator)
         if case.addition != against and base in groups:
             row |= gain_over(groups[base], runs, lambda run: run.metric("faa"))
             ours, theirs = row["paper_faa"], _printed(base, "faa", tables)
