@@ -18,6 +18,7 @@ from liderlab.analysis import (
     WeightPerturbation,
     plots,
 )
+from liderlab.analysis import figure_style as style
 
 LABELS = ("ER-ACE", "ER-ACE + LiDER")
 RNG = np.random.default_rng(0)
@@ -136,3 +137,25 @@ def test_a_band_is_one_standard_deviation_over_runs():
     band = figure.axes[0].collections[0].get_paths()[0].vertices
     at_four = band[np.isclose(band[:, 0], 4)][:, 1]
     assert np.ptp(at_four) == pytest.approx(2 * np.std([48, 32], ddof=1))
+
+
+def test_a_method_has_one_hue_and_dashes_with_a_regulariser():
+    looks = [style.line_style(9, label) for label in ("DER++", "der++ + LiDER (70.1)", "joint")]
+    assert looks[0]["color"] == looks[1]["color"] == style.METHOD_COLOURS["der++"]
+    assert [look["ls"] for look in looks] == ["-", "--", "-"]
+    assert looks[2]["color"] not in style.COLOURS
+
+
+def test_a_heading_stands_above_the_panels_and_no_figure_is_wider_than_a_page():
+    figure = style.new_figure(20, 3)
+    axes = figure.subplots()
+    axes.set_title("panel")
+    style.add_heading(figure, "A title", ["split-digits", "scale smoke", "3 seeds"])
+    figure.draw_without_rendering()
+    title, facts = figure.texts
+    assert facts.get_text() == "split-digits · scale smoke · 3 seeds"
+    boxes = [text.get_window_extent() for text in (facts, axes.title)]
+    assert boxes[0].y0 >= boxes[1].y1
+    first_line = title.get_window_extent().y1 - 1.3 * title.get_fontsize() * figure.dpi / 72
+    assert boxes[0].y1 <= first_line + 3
+    assert figure.get_figwidth() == style.PAGE

@@ -3,12 +3,19 @@ from typing import Any
 
 import pytest
 
-from liderlab.runs.accuracy_figure import NAME, draw_accuracy_matrix, leave_figure
+from liderlab.runs.accuracy_figure import NAME, accuracy_figure, draw_accuracy_matrix, leave_figure
 from liderlab.runs.folder import FILES
 
 RESULT: dict[str, Any] = {
     setting: {"faa": 70.0, "accuracy_matrix": [[90.0, None], [60.0, 80.0]]}
     for setting in ("class_incremental", "task_incremental")
+}
+RESULT["config"] = {
+    "method": {"name": "er-ace"},
+    "regularizers": {"lider": {}},
+    "benchmark": {"name": "split-digits"},
+    "memory": {"size": 50},
+    "seed": 3,
 }
 
 
@@ -16,6 +23,11 @@ RESULT: dict[str, Any] = {
 def test_figures_are_drawn(tmp_path: Path, name: str) -> None:
     draw_accuracy_matrix(RESULT, tmp_path / name)
     assert (tmp_path / name).stat().st_size > 3000
+
+
+def test_the_heading_names_data_scale_and_seed() -> None:
+    _, facts = accuracy_figure(RESULT).texts
+    assert facts.get_text() == ("er-ace + lider · split-digits · buffer 50 · scale full · seed 3")
 
 
 def test_an_existing_figure_is_kept(tmp_path: Path) -> None:

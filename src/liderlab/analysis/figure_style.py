@@ -1,15 +1,18 @@
-"""Colours, markers, sizes and saving of every figure, so that all of them look alike.
+"""Colours, markers, sizes, headings and saving of every figure, so that all of them look alike.
 
-Series differ in colour and in dashes, markers or hatches: they can be told apart in grey print and
-with any colour vision. Numbers of the paper are hollow diamonds.
+A method has one hue, the same as in the report: solid lines without, dashed ones and hollow markers
+with a regulariser. Other series differ in colour and in dashes, markers or hatches. Numbers of the
+paper are hollow diamonds. A figure is as wide as a page at most, so that it is printed unscaled.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from io import BytesIO
 from itertools import chain, cycle
 from pathlib import Path
+from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any
 
 from ..files import write_atomically
@@ -38,6 +41,15 @@ HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++", "ooo", "---")
 GREY = "0.5"  # reference lines: chance, bounds, task borders
 SEQUENTIAL, DIVERGING = "cividis", "PuOr_r"  # colour maps
 SMALL, NORMAL, TITLE = 8, 9, 10  # font sizes
+PAGE = 7.2  # inches: the width of a page's text
+AXES = {  # matplotlib's settings for new axes
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
+    **dict.fromkeys(("axes.edgecolor", "grid.color"), "0.75"),
+    **dict.fromkeys(("xtick.color", "ytick.color"), "0.75"),
+    **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor", "axes.labelcolor"), "0.25"),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), SMALL),
+    "axes.labelsize": NORMAL,
+}
 PRINTED: dict[str, Any] = {"marker": "D", "mfc": "white", "mec": "black", "ms": 5, "ls": "none"}
 """The marker of a number that the paper prints."""
 
@@ -57,13 +69,50 @@ def hues(methods: Iterable[str]) -> dict[str, int]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure that needs no window system and no global state; sizes in inches.
+    """A figure that needs no window system and no global state; sizes in inches, at most a page.
 
     A notebook shows it as an image.
     """
     from .notebook_figure import NotebookFigure  # matplotlib is slow to import
 
-    return NotebookFigure(figsize=(width, height), layout="constrained")
+    return NotebookFigure(figsize=(min(width, PAGE), height), layout="constrained")
+
+
+def add_heading(figure: Figure, title: str, facts: Iterable[str]) -> None:
+    """A title above all panels and, below it, the facts: data set, scale, number of seeds."""
+    width, height = figure.get_size_inches()
+    room = int(width / 0.068)  # characters of a line
+    below = wrap(" · ".join(fact for fact in facts if fact), room)
+    figure.set_size_inches(width, height + 0.2 * (1 + len(below)))
+    height = figure.get_size_inches()[1]
+    look: Any = {"x": 0.012, "ha": "left"}
+    above = fill(title, int(room * 0.85))
+    figure.suptitle(above + "\n" * len(below), fontsize=TITLE + 1, weight="bold", **look)
+    down = 0.06 + (TITLE + 1) * 1.25 * (above.count("\n") + 1) / 72
+    figure.text(
+        y=1 - down / height, s="\n".join(below), va="top", fontsize=SMALL, color="0.35", **look
+    )
+
+
+def method_of(label: str) -> tuple[str, bool]:
+    """The method that a label begins with, and whether a regulariser follows.
+
+    >>> method_of("ER-ACE + LiDER (77.6)"), method_of("der++, paper"), method_of("chance")
+    (('er-ace', True), ('der++', False), ('chance', False))
+    """
+    name = re.split(r" \+ |[,:]| \(", label, maxsplit=1)[0].strip().lower()
+    return name, label[len(name) :].startswith(" + ")
+
+
+def line_style(number: int, label: str) -> dict[str, Any]:
+    """The look of a method's line; of series `number` if the label names no known method."""
+    method, addition = method_of(label)
+    kind = number % len(COLOURS)
+    if method not in METHOD_COLOURS and method not in REFERENCES:
+        return {"color": COLOURS[kind], "ls": LINES[kind], "marker": MARKERS[kind]}
+    colour = METHOD_COLOURS.get(method, "0.15" if method == "joint" else "0.5")
+    hollow = {"ls": "--", "mfc": "white"} if addition else {"ls": "-"}
+    return {"color": colour, "marker": "o", **hollow}
 
 
 def plot_line(
@@ -77,7 +126,8 @@ def plot_line(
     marker: bool = True,
     **style: Any,
 ) -> None:
-    """Draw series `number` in its colour, dashes and marker; spread: half the height of its band.
+    """Draw a method's curve, or series `number`, in its colour, dashes and marker; spread: half the
+    height of its band.
 
     Points without a value are skipped. style: matplotlib's options, instead of the usual ones.
     """
@@ -87,20 +137,32 @@ def plot_line(
     known = ~np.isnan(value)
     if not known.any():
         return
-    kind = number % len(COLOURS)
-    usual = {"color": COLOURS[kind], "ls": LINES[kind], "ms": 5}
-    usual |= {"marker": MARKERS[kind]} if marker else {}
-    axes.plot(place[known], value[known], label=label, **(usual | style))
+    look = {**line_style(number, label), "ms": 5}
+    drawn = {(line.get_color(), line.get_linestyle()) for line in axes.lines}
+    if (look["color"], look["ls"]) in drawn:  # another variant of a method
+        free = [dashes for dashes in LINES if (look["color"], dashes) not in drawn]
+        look["ls"] = free[0] if free else look["ls"]
+    if not marker:
+        look = {key: value for key, value in look.items() if key not in ("marker", "mfc", "ms")}
+    axes.plot(place[known], value[known], label=label, **(look | style))
     if spread is not None:
         half = np.array(list(spread), dtype=float)
-        axes.fill_between(place, value - half, value + half, color=COLOURS[kind], alpha=0.18, lw=0)
+        axes.fill_between(place, value - half, value + half, color=look["color"], alpha=0.15, lw=0)
 
 
-def bar_style(number: int) -> dict[str, Any]:
-    """Options of `Axes.bar` for series `number`."""
+def bar_style(number: int, method: str = "") -> dict[str, Any]:
+    """Options of `Axes.bar` for series `number`, in the hue of a method if one is given."""
     kind = number % len(COLOURS)
-    look = {"color": COLOURS[kind], "hatch": HATCHES[kind], "edgecolor": "white"}
-    return look | {"linewidth": 0.5, "ecolor": "black", "capsize": 3}
+    colour = METHOD_COLOURS.get(method, COLOURS[kind])
+    look = {"color": colour, "hatch": HATCHES[kind], "edgecolor": "white"}
+    return look | {"linewidth": 0.5, "ecolor": "0.15", "capsize": 3}
+
+
+def add_series_keys(axes: Axes, labels: Iterable[str]) -> None:
+    """Grey patches for the legend of bars in the hues of methods: hatches tell the series."""
+    for number, label in enumerate(labels):
+        hatch = HATCHES[number % len(HATCHES)]
+        axes.fill_between([], [], label=label, color=GREY, hatch=hatch, edgecolor="white", lw=0)
 
 
 def draw_matrix(
@@ -127,7 +189,7 @@ def draw_matrix(
 
 
 def add_grid(axes: Axes, axis: Any = "both") -> None:
-    axes.grid(axis=axis, alpha=0.3)
+    axes.grid(axis=axis, alpha=0.5, lw=0.6)
     axes.set_axisbelow(True)
 
 

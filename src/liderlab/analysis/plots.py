@@ -64,16 +64,16 @@ def draw_surface_history(histories: Mapping[str, SurfaceHistory]) -> Figure:
     ]
     tasks = max(len(surfaces) for _, surfaces in rows)
     reach = _reach([surface for _, surfaces in rows for surface in surfaces])
-    figure = style.new_figure(1.3 + 1.75 * tasks, 0.9 + 1.75 * len(rows))
+    side = min(1.75, (style.PAGE - 1.3) / tasks)
+    figure = style.new_figure(1.3 + side * tasks, 0.9 + (side + 0.2) * len(rows))
     panels = figure.subplots(len(rows), tasks, squeeze=False, sharex=True, sharey=True)
     for row, (label, surfaces) in enumerate(rows):
         for task, surface in enumerate(surfaces):
             panel = panels[row, task]
             image = _surface(panel, surface, reach)
-            kept = f"{surface.area:.0f} % kept"
-            panel.set_title(
-                f"after task {task + 1}\n{kept}" if row == 0 else kept, fontsize=style.NORMAL
-            )
+            kept = f"{surface.area:.0f} % kept" if side > 1 else f"{surface.area:.0f} %"
+            head = f"after task {task + 1}" if side > 1 else f"{task + 1}"
+            panel.set_title(f"{head}\n{kept}" if row == 0 else kept, fontsize=style.SMALL)
         panels[row, 0].set_ylabel(label)
     figure.supxlabel("random direction i (pixel, 0…1)", fontsize=style.TITLE)
     figure.supylabel("FGSM direction j (pixel, 0…1)", fontsize=style.TITLE)
@@ -103,7 +103,7 @@ def draw_robustness(results: Mapping[str, Robustness | Sequence[Robustness]]) ->
     attacks = list(
         dict.fromkeys(a for given in results.values() for a in _as_list(given)[0].accuracy)
     )
-    figure = style.new_figure(1.0 + 3.6 * len(attacks), 3.5)
+    figure = style.new_figure(1.0 + 3.1 * len(attacks), 3.2)
     panels = figure.subplots(1, len(attacks), squeeze=False, sharey=True)[0]
     for panel, attack in zip(panels, attacks, strict=True):
         for number, (label, given) in enumerate(results.items()):
@@ -120,7 +120,7 @@ def draw_weight_perturbation(
     results: Mapping[str, WeightPerturbation | Sequence[WeightPerturbation]],
 ) -> Figure:
     """Loss and accuracy over the noise; bands over all draws (of all runs)."""
-    figure = style.new_figure(8.2, 3.5)
+    figure = style.new_figure(style.PAGE, 3.2)
     panels = figure.subplots(1, 2)
     names = {"loss": "cross-entropy", "accuracy": "accuracy (%)"}
     for panel, (quantity, name) in zip(panels, names.items(), strict=True):
@@ -137,13 +137,14 @@ def draw_weight_perturbation(
 
 def draw_hessian(results: Mapping[str, HessianSpectrum | Sequence[HessianSpectrum]]) -> Figure:
     """Trace (with its error) and the largest eigenvalues."""
-    figure = style.new_figure(8.2, 3.5)
+    figure = style.new_figure(style.PAGE, 3.2)
     left, right = figure.subplots(1, 2)
     for number, (label, given) in enumerate(results.items()):
         runs = _as_list(given)
         traces = [run.trace for run in runs]
         error = np.std(traces, ddof=1) if len(runs) > 1 else runs[0].trace_error
-        left.bar(number, np.mean(traces), yerr=error, **style.bar_style(number))
+        look = style.bar_style(number, style.method_of(label)[0])
+        left.bar(number, np.mean(traces), yerr=error, **look)
         values = np.array([run.eigenvalues for run in runs])
         _mean_line(right, number, np.arange(1, values.shape[1] + 1), values, label)
     left.set_xticks(range(len(results)), list(results), rotation=20, ha="right")
@@ -193,7 +194,7 @@ def draw_efficiency(points: Mapping[str, Mapping[str, tuple[float, float, float]
 
     points[label][backbone] = (accuracy in percent, peak memory in bytes, samples per second).
     """
-    figure = style.new_figure(8.6, 3.7)
+    figure = style.new_figure(style.PAGE, 3.4)
     panels = figure.subplots(1, 2, sharey=True)
     names = ("peak memory (GB)", "samples per second")
     for column, panel in enumerate(panels):

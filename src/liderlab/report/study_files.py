@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..analysis.figure_style import save_figure
+from ..analysis.figure_style import add_heading, save_figure
 from ..files import write_atomically, write_errors
 from ..paper.studies.single_run_analysis import analyze_run
 from ..paper.studies.study_definition import Findings, Row, TableColumn
@@ -50,12 +50,28 @@ def write_findings(
         "table.md": title + as_markdown(findings),
         "result.json": json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
     }
+    add_heading(figure, document["title"], figure_facts(document))
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for suffix in ("png", "pdf"):
             save_figure(figure, folder / f"figure.{suffix}")
         for name, text in texts.items():
             write_atomically(folder / name, text.encode())
+
+
+def figure_facts(document: dict[str, Any]) -> list[str]:
+    """Data sets, scale and number of seeds.
+
+    >>> rows = [{"benchmark": "split-digits", "seeds": n} for n in (3, 2)]
+    >>> figure_facts({"rows": rows, "scale": "smoke"})
+    ['split-digits', 'scale smoke', '2…3 seeds']
+    """
+    rows = document["rows"]
+    sets = dict.fromkeys(row["benchmark"] for row in rows if row.get("benchmark"))
+    counts = sorted({int(row["seeds"]) for row in rows if row.get("seeds")})
+    seeds = "…".join(str(count) for count in dict.fromkeys((*counts[:1], *counts[-1:])))
+    many = [f"{seeds} seed{'s' * (counts[-1] > 1)}"] if counts else []
+    return [", ".join(sets), f"scale {document['scale']}", *many]
 
 
 def as_csv(rows: Sequence[Row]) -> str:

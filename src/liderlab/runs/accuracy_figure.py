@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..analysis.figure_style import draw_matrix, new_figure, save_figure
+from ..analysis.figure_style import (
+    PAGE,
+    SMALL,
+    TITLE,
+    add_heading,
+    draw_matrix,
+    new_figure,
+    save_figure,
+)
 from .result_schema import settings_of
 
 if TYPE_CHECKING:
@@ -39,21 +47,32 @@ def draw_accuracy_matrix(result: Result, path: Path) -> None:
 def accuracy_figure(result: Result) -> Figure:
     """Accuracy on every task after every task, the settings side by side."""
     tasks = len(result["class_incremental"]["accuracy_matrix"])
-    side = 1.6 + 0.42 * tasks
     settings = settings_of(result)
-    figure = new_figure(len(settings) * side + 0.8, side + 0.4)
+    side = min(1.6 + 0.42 * tasks, (PAGE - 0.8) / len(settings))
+    figure = new_figure(max(len(settings) * side + 0.8, 5.0), side + 0.2)
     panels = figure.subplots(1, len(settings), squeeze=False)[0]
     ticks = range(tasks)
     for panel, (setting, label) in zip(panels, settings.items(), strict=True):
         matrix = _lower_triangle(result[setting]["accuracy_matrix"])
         image = draw_matrix(panel, matrix, (0, 100), form=".0f" if tasks <= 10 else None)
-        panel.set_title(f"{label}, FAA {_percent(result[setting]['faa'])}")
+        title = f"{label}, FAA {_percent(result[setting]['faa'])}"
+        panel.set_title(title, fontsize=TITLE if side > 3 else SMALL)
         panel.set_xlabel("accuracy on task")
         panel.set_ylabel("after training task")
         panel.set_xticks(ticks, [str(t + 1) for t in ticks])
         panel.set_yticks(ticks, [str(t + 1) for t in ticks])
+        panel.spines[:].set_visible(False)
     figure.colorbar(image, ax=panels, label="accuracy (%)", shrink=0.8)
+    add_heading(figure, "Accuracy on every task after every task", _facts(result["config"]))
     return figure
+
+
+def _facts(config: Mapping[str, Any]) -> list[str]:
+    """Method, data set, buffer, scale and seed."""
+    method = " + ".join([config["method"]["name"], *config["regularizers"]])
+    scale = (config.get("scale") or {}).get("name", "full")
+    where = [config["benchmark"]["name"], f"buffer {config['memory']['size']}", f"scale {scale}"]
+    return [method, *where, f"seed {config['seed']}"]
 
 
 def _lower_triangle(matrix: Sequence[Sequence[float | None]]) -> list[list[float | None]]:

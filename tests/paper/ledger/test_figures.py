@@ -67,7 +67,7 @@ def test_bars_of_the_summary_are_the_means(records) -> None:
     assert dots == [20.0, 21.0, 22.0, 25.0]
     level = [line for line in left.lines if line.get_label() == "Joint"]
     assert list(level[0].get_ydata()) == [60.0, 60.0]
-    assert figure.get_suptitle().endswith("1…2 seeds")  # joint has one
+    assert figure.texts[1].get_text().endswith("1…2 seeds")  # joint has one
     gain = [c for c in right.containers if c.get_label() == "LiDER's gain, paired by seed"]
     assert list(gain[0].lines[0].get_xdata()) == [2.0]
     printed = [line for line in right.lines if line.get_label() == PRINTED]

@@ -46,3 +46,5 @@ def test_a_large_report_keeps_the_tasks_only() -> None:
     many = confusion_view(result, runs=2_000)
     assert many == {"classes": None, "tasks": [[4375, 4375], [4375, 4375]], "borders": [25]}
     assert confusion_view({}, runs=1) is None
+    domains = confusion_view({**result, "setting": "domain-incremental"}, runs=1)
+    assert domains == {"classes": counts, "tasks": None, "borders": []}

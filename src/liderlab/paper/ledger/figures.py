@@ -43,12 +43,13 @@ def draw_summary(records: Sequence[LedgerRecord], ledger: Tree) -> Figure | None
     rehearsing = [method for method in METHODS if (method, "") in groups]
     if not rehearsing:
         return None
-    figure = style.new_figure(7.2, 4.0)
+    figure = style.new_figure(style.PAGE, 3.6)
     left, right = figure.subplots(1, 2, width_ratios=(1.7, 1))
-    for number, (addition, label) in enumerate(SERIES.items()):
+    style.add_series_keys(left, SERIES.values())
+    for number, addition in enumerate(SERIES):
         for place, method in enumerate(rehearsing):
             if group := groups.get((method, addition)):
-                _bar(left, place + (number - 0.5) * 0.34, group, number, label)
+                _bar(left, place + (number - 0.5) * 0.34, group, style.bar_style(number, method))
     for method, dashes in zip(BOUNDS, (":", "--"), strict=True):
         if group := groups.get((method, "")):
             level = spread(group.values("faa"))["mean"]
@@ -59,32 +60,33 @@ def draw_summary(records: Sequence[LedgerRecord], ledger: Tree) -> Figure | None
     left.set_xlim(-0.6, len(rehearsing) - 0.4)
     style.add_grid(left, "y")
     _gains(right, groups, rehearsing, ledger)
-    figure.suptitle(_title(list(groups.values())), fontsize=style.TITLE)
     whiskers = "whiskers: Student's 95 % interval of the mean"
     style.legend_below(figure, columns=3, title=whiskers)
+    title = "Final average accuracy, alone and with LiDER"
+    style.add_heading(figure, title, _facts(list(groups.values())))
     return figure
 
 
-def _title(groups: Sequence[MeasuredCase]) -> str:
+def _facts(groups: Sequence[MeasuredCase]) -> list[str]:
     """Benchmark and scale, which all groups share, and their smallest and largest seed counts."""
     config = groups[0].records[0].config
     size = f"{config['training']['epochs']} epochs, width {config['backbone'].get('width')}"
-    where = f"{config['benchmark']['name']}, buffer {config['memory']['size']}"
+    where = [config["benchmark"]["name"], f"buffer {config['memory']['size']}"]
     counts = sorted({len(group.records) for group in groups})
     seeds = "…".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
     many = "s" if counts[-1] > 1 else ""
-    return f"{where}, scale {groups[0].scale} ({size}), {seeds} seed{many}"
+    return [*where, f"scale {groups[0].scale} ({size})", f"{seeds} seed{many}"]
 
 
-def _bar(axes: Axes, x: float, group: MeasuredCase, number: int, label: str) -> None:
+def _bar(axes: Axes, x: float, group: MeasuredCase, look: dict[str, Any]) -> None:
     """A bar with its interval, and a dot for every seed."""
     values = group.values("faa")
     found = spread(values)
     error = None if found["low"] is None else [[found["mean"] - found["low"]]] * 2
-    axes.bar(x, found["mean"], 0.32, yerr=error, label=label, **style.bar_style(number))
+    axes.bar(x, found["mean"], 0.32, yerr=error, **look)
     dots = [x + 0.05 + 0.045 * place for place in range(len(values))]
-    look = style.PRINTED | {"marker": "o", "ms": 3.5, "mew": 0.7}
-    axes.plot(dots, list(values.values()), label="one seed", **look)
+    dot = style.PRINTED | {"marker": "o", "ms": 3.5, "mew": 0.7}
+    axes.plot(dots, list(values.values()), label="one seed", **dot)
 
 
 def _gains(
@@ -107,7 +109,8 @@ def _gains(
         if (gain := gains.get(method)) is not None:
             low, high = gain["low"], gain["high"]
             error = None if low is None else [[gain["mean"] - low], [high - gain["mean"]]]
-            look: Any = {"color": style.COLOURS[1], "mec": "black", "ms": 6, "ecolor": "black"}
+            colour = style.METHOD_COLOURS[method]
+            look: Any = {"color": colour, "mec": "black", "ms": 6, "ecolor": colour}
             look |= {"fmt": "s", "capsize": 3, "label": "LiDER's gain, paired by seed"}
             axes.errorbar(gain["mean"], place, xerr=error, **look)
         axes.plot(printed[method], place - 0.22, label=PRINTED, **style.PRINTED)
@@ -153,6 +156,9 @@ def draw_curves(records: Sequence[LedgerRecord]) -> Figure | None:
                 panel.set_title(stage, fontsize=style.NORMAL)
         panels[row, 0].set_ylabel(f"{label}\n+ LiDER", fontsize=style.NORMAL)
     style.legend_below(figure, columns=3, title=CURVES)
+    drawn = [group for (_, addition), group in groups.items() if addition == "lider"]
+    title = "Lipschitz constants and their targets over training"
+    style.add_heading(figure, title, [*_facts(drawn)[:-1], "one seed"])
     return figure
 
 
@@ -175,7 +181,10 @@ def draw_analyses(ledger: Tree) -> Figure | None:
     surfaces = [row for row in found if row["analysis"] == "decision-surface"]
     if not games and not surfaces:
         return None
-    figure = style.new_figure(7.2, 3.6)
+    figure = style.new_figure(style.PAGE, 3.3)
+    scales = ", ".join(dict.fromkeys(row["scale"] for row in found))
+    facts = [f"split-{SETTING}", f"buffer {BUFFER}", f"scale {scales}", "one seed"]
+    style.add_heading(figure, "Samples in memory, and the network around them", facts)
     left, right = figure.subplots(1, 2)
     runs = list(dict.fromkeys(row["record"] for row in found))  # a colour each, in both panels
     for row in games:
@@ -203,7 +212,8 @@ def _surface(panel: Axes, row: Tree, number: int) -> None:
     for group, areas in row["areas"].items():
         full = group == "memory"
         label = f"{row['label']}, {'rehearsed' if full else 'not rehearsed'}"
-        fill: Any = {} if full else {"mfc": "white"}
+        look = style.line_style(number, label)
+        fill: Any = {"ls": look["ls"], "mfc": look["color"] if full else "white"}
         style.plot_line(panel, number, tasks, areas, label, **fill)
     samples = " and ".join(str(count) for count in row["samples"].values())
     panel.set_title(f"decision surface around samples of task 1\n({samples} samples, one seed)")

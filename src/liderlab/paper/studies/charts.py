@@ -59,11 +59,11 @@ def accuracy_bars(
     series: (addition, column) by label. bounds: rows drawn as horizontal lines.
     """
     cells = list(dict.fromkeys((row["setting"], row["paper_buffer"]) for row in rows))
-    across, down = _layout(len(cells))
     methods = {row["method"] for row in rows}
-    width = max(3.2, 0.5 + 0.26 * len(methods) * (len(series) + 1))
-    figure = style.new_figure(max(across * width, 4.6), 2.7 * down + 0.7)
-    panels = _panels(figure, len(cells), sharey="row")
+    width = max(3.2, 0.5 + 0.2 * len(methods) * (len(series) + 1))
+    across, down = _layout(len(cells), width)
+    figure = style.new_figure(max(across * width, 4.6), 2.5 * down + 0.7)
+    panels = _panels(figure, len(cells), width, sharey="row")
     for panel, (setting, buffer) in zip(panels, cells, strict=True):
         here = [row for row in rows if (row["setting"], row["paper_buffer"]) == (setting, buffer)]
         _bars(panel, here, series)
@@ -81,14 +81,15 @@ def _bars(panel: Any, rows: Sequence[Row], series: Mapping[str, tuple[str, str]]
     methods = list(dict.fromkeys(row["method"] for row in rows))
     cell = {(row["method"], row["addition"], row["column"]): row for row in rows}
     thick = 0.8 / len(series)
-    for number, (label, key) in enumerate(series.items()):
+    style.add_series_keys(panel, series)
+    for number, key in enumerate(series.values()):
         for place, method in enumerate(methods):
             row = cell.get((method, *key))
             if row is None or row["faa"] is None:
                 continue
             x = place + (number - (len(series) - 1) / 2) * thick
-            look = style.bar_style(number)
-            panel.bar(x, row["faa"], 0.92 * thick, yerr=row["faa_std"], label=label, **look)
+            look = style.bar_style(number, method)
+            panel.bar(x, row["faa"], 0.92 * thick, yerr=row["faa_std"], **look)
             if row["paper_faa"] is not None and on_papers_data(row):
                 panel.plot(x, row["paper_faa"], label="paper", **style.PRINTED)
     panel.set_xticks(range(len(methods)), [METHOD_NAMES.get(m, m) for m in methods])
@@ -98,9 +99,9 @@ def _bars(panel: Any, rows: Sequence[Row], series: Mapping[str, tuple[str, str]]
 
 def curves(panels: Sequence[Panel]) -> Figure:
     """Panels of curves side by side."""
-    across, down = _layout(len(panels))
-    figure = style.new_figure(max(3.5 * across, 4.6), 3.1 * down + 0.5)
-    for axes, panel in zip(_panels(figure, len(panels)), panels, strict=True):
+    across, down = _layout(len(panels), 3.5)
+    figure = style.new_figure(max(3.5 * across, 4.6), 2.8 * down + 0.5)
+    for axes, panel in zip(_panels(figure, len(panels), 3.5), panels, strict=True):
         _curves(axes, panel)
     style.legend_below(figure)
     return figure
@@ -111,7 +112,7 @@ def _curves(axes: Any, panel: Panel) -> None:
     number = -1
     for line in panel.lines:
         number += not line.paper
-        hollow: Any = {"mfc": "none", "ls": ":", "lw": 1} if line.paper else {}
+        hollow: Any = {"mfc": "none", "ls": ":", "lw": 1, "marker": "D"} if line.paper else {}
         given: Any = {"spread": line.spread, "marker": not panel.roc, **hollow}
         style.plot_line(axes, number, line.x, line.y, line.label, **given)
     if panel.roc:
@@ -153,8 +154,9 @@ def gain_chart(rows: Sequence[Row], of: str) -> Figure:
 
 def matrices(panels: Sequence[Matrix], label: str) -> Figure:
     """Matrices on one diverging scale around zero, with their numbers printed."""
-    figure = style.new_figure(3.1 * len(panels) + 0.9, 3.4)
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    across, down = _layout(len(panels), 3.1)
+    figure = style.new_figure(3.1 * across + 0.9, 3.1 * down)
+    axes = list(_panels(figure, len(panels), 3.1))
     numbers = [v for panel in panels for row in panel.values for v in row if v is not None]
     most = max((abs(v) for v in numbers), default=0) or 1.0
     options: Any = {"form": "+.1f", "cmap": style.DIVERGING, "origin": "lower"}
@@ -164,19 +166,20 @@ def matrices(panels: Sequence[Matrix], label: str) -> Figure:
         axis.set(xlabel=panel.x_label, ylabel=panel.y_label)
         axis.set_xticks(range(len(panel.x)), [f"{x:g}" for x in panel.x])
         axis.set_yticks(range(len(panel.y)), [f"{y:g}" for y in panel.y])
+        axis.spines[:].set_visible(False)
     figure.colorbar(image, ax=list(axes), label=label, shrink=0.85)
     return figure
 
 
-def _layout(panels: int) -> tuple[int, int]:
-    """Panels across, at most four, and rows of them."""
-    across = min(4, panels)
+def _layout(panels: int, width: float) -> tuple[int, int]:
+    """Panels of this width across, as many as fit on a page, and rows of them."""
+    across = max(1, min(panels, int(style.PAGE / width)))
     return across, -(-panels // across)
 
 
-def _panels(figure: Figure, count: int, **options: Any) -> Iterator[Any]:
+def _panels(figure: Figure, count: int, width: float, **options: Any) -> Iterator[Any]:
     """That many axes; the rest of the last row is hidden."""
-    across, down = _layout(count)
+    across, down = _layout(count, width)
     axes = list(figure.subplots(down, across, squeeze=False, **options).flat)
     for spare in axes[count:]:
         spare.set_visible(False)

@@ -16,19 +16,22 @@ Counts = Sequence[Sequence[int]]
 def confusion_view(result: Mapping[str, Any], runs: int) -> dict[str, Any] | None:
     """The matrix of classes, if it fits in a report of `runs` runs, and that of tasks.
 
-    Rows are true, columns predicted; borders are the first classes of all tasks but the first.
-    None for a run that has not finished.
+    Rows are true, columns predicted; borders are the first classes of all tasks but the first, and
+    there are none if the tasks share their classes. None for a run that has not finished.
     """
     counts: Counts = result.get("class_incremental", {}).get("confusion_matrix") or []
     if not counts:
         return None
-    borders = task_borders(counts, (result.get("data") or {}).get("test") or [])
+    shared = result.get("setting") == "domain-incremental"
+    images = [] if shared else (result.get("data") or {}).get("test") or []
+    borders = task_borders(counts, images)
     classes = [packed(row) for row in counts]
     fits = len(json.dumps(classes, separators=(",", ":"))) <= min(
         LARGEST_MATRIX, ALL_MATRICES // runs
     )
     tasks = [packed(row) for row in by_task(counts, borders)]
-    return {"classes": classes if fits else None, "tasks": tasks, "borders": borders}
+    kept = {"classes": classes if fits else None, "tasks": tasks if borders else None}
+    return {**kept, "borders": borders} if any(kept.values()) else None
 
 
 def task_borders(counts: Counts, images: Sequence[int]) -> list[int]:

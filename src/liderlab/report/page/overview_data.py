@@ -131,8 +131,8 @@ def _gain(group: SeedGroup, other: SeedGroup, setting: str) -> Tree | None:
 def _place(group: SeedGroup, groups: Sequence[SeedGroup]) -> str:
     """The benchmark, and the buffer if the report has several there."""
     run = group.first
-    here = {g.first.buffer for g in groups if g.first.benchmark == run.benchmark} - {None}
-    return run.benchmark + (f", buffer {run.buffer}" if len(here) > 1 else "")
+    here = {g.first.buffer for g in groups if g.first.stream == run.stream} - {None}
+    return run.stream + (f", buffer {run.buffer}" if len(here) > 1 else "")
 
 
 def _searched_fields(groups: Sequence[SeedGroup]) -> list[str]:

@@ -93,7 +93,7 @@ function gapCard(data) {
 /* Classes or tasks, and the most frequent mistakes. */
 function confusionCard(data) {
   const title = h("span", {}, term("Confusion", "confusion"), " at the end");
-  if (!data.confusion) return card(title, { class: "wide" }, h("p", { class: "empty" }, "Known when the run has finished."));
+  if (!data.confusion) return card(title, { class: "wide" }, h("p", { class: "empty" }, "Known when the run has finished; left out of a report of very many runs."));
   const { classes, tasks, borders } = data.confusion;
   const place = h("div");
   const mistakes = h("ol", { class: "mistakes" });
@@ -105,7 +105,7 @@ function confusionCard(data) {
     mistakes.replaceChildren(...found.map(({ v, i, j }) => h("li", {}, `${names[i]} taken for ${names[j]}: ${counted(v, "image")}`)));
     for (const button of choice.children) button.setAttribute("aria-pressed", String(button.dataset.unit === unit));
   }
-  const choice = h("div", { class: "choice", role: "group", "aria-label": "Confusion of" }, (classes ? ["class", "task"] : ["task"]).map((unit) =>
+  const choice = h("div", { class: "choice", role: "group", "aria-label": "Confusion of" }, [classes && "class", tasks && "task"].filter(Boolean).map((unit) =>
     toggle(unit === "class" ? "classes" : "tasks", false, () => show(unit), { "data-unit": unit })));
   show(classes ? "class" : "task");
   return card(title, { id: "confusion", class: "wide" }, h("div", { class: "bar" }, choice),
