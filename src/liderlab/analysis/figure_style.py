@@ -42,7 +42,7 @@ GREY = "0.5"  # reference lines: chance, bounds, task borders
 SEQUENTIAL, DIVERGING = "cividis", "PuOr_r"  # colour maps
 SMALL, NORMAL, TITLE = 8, 9, 10  # font sizes
 PAGE = 7.2  # inches: the width of a page's text
-AXES = {  # matplotlib's settings for new axes
+AXES: dict[Any, Any] = {  # matplotlib's settings for new axes
     **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
     **dict.fromkeys(("axes.edgecolor", "grid.color"), "0.75"),
     **dict.fromkeys(("xtick.color", "ytick.color"), "0.75"),
