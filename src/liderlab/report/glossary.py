@@ -102,6 +102,8 @@ TERMS = {
     "buffer": "The number of samples that the memory can hold.",
     "seeds": "The number of seeds that have finished. If a seed was run more than once, the mean "
     "of its runs counts.",
+    "anytime accuracy": "Accuracy on the same few test images of every task seen, every so many "
+    "steps (--evaluate every:50). A drop at the start of a task that recovers is a stability gap.",
     "accuracy matrix": "Row t, column i: accuracy on task i after training task t, in percent.",
     "confusion": "Row i, column j: test images of class (or task) i that the network took for j "
     "at the end, class-incremental, in percent of row i. Colours follow the square root, so that "

@@ -79,6 +79,17 @@ class RunRecord:
         return [line for line in self.lines if line["kind"] == kind]
 
     @property
+    def anytime(self) -> list[dict[str, Any]]:
+        """The moments of evaluation during tasks, and at their ends: step, task, and accuracies on
+        the tasks seen, by setting."""
+        ends = ("anytime" in line for line in self.lines)
+        return [
+            line["anytime"] if end else line
+            for line, end in zip(self.lines, ends, strict=True)
+            if end or line["kind"] == "anytime"
+        ]
+
+    @property
     def method(self) -> str:
         return str(self.config["method"]["name"])
 

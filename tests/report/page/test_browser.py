@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from liderlab.config.merging import make_config
 from liderlab.report.page.html import write_report
 from liderlab.report.run_records import RunRecord, read_all
+from liderlab.runs.execute import run
 
 NASTY = "</script><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>"
 FINAL = "tbody tr > :nth-child(3)"  # the column of FAA
@@ -274,3 +276,14 @@ def test_two_hundred_runs_open_in_a_second(browser: Any, runs: Path, tmp_path: P
         assert min(times) < 1_000, fragment
     assert len(browser.texts("#runs-table tbody th")) == 203
     assert browser.errors() == []
+
+
+def test_a_run_evaluated_during_tasks_shows_its_curves(browser: Any, tmp_path: Path) -> None:
+    small = {"benchmark": "synthetic", "backbone": {"width": 8}, "evaluate": "every:5"}
+    run(make_config(small), tmp_path / "run")
+    write_report(read_all([tmp_path / "run"])[0], tmp_path / "report.html")
+    browser.open(tmp_path / "report.html", "#run-0")
+    assert browser.errors() == []
+    note = browser.texts("#anytime p.note")[0]
+    assert re.fullmatch(r"min-ACC [\d.]+ %, WC-ACC [\d.]+ %, AAA [\d.]+ %", note)
+    assert browser.texts("#anytime svg")

@@ -198,3 +198,20 @@ def test_a_folder_name_may_be_invalid_unicode(runs: Path, tmp_path: Path) -> Non
     assert write_report([record], tmp_path / "x.html", memory=False) == []
     page = Blocks((tmp_path / "x.html").read_text(encoding="utf-8"))
     assert page.blocks["overview"]["runs"][0]["name"] == name
+
+
+def test_a_run_evaluated_during_tasks_has_its_curves(tmp_path: Path) -> None:
+    small = {"benchmark": "synthetic", "backbone": {"width": 8}, "evaluate": "every:5"}
+    result = run(make_config(small), tmp_path)
+    data = run_data(RunRecord.read(tmp_path), 1, memory=False)
+    for setting in ("class_incremental", "task_incremental"):
+        found = data["anytime"][setting]
+        assert found["values"] == {m: result[setting][m] for m in ("min_acc", "wc_acc", "aaa")}
+        steps = [[5, 6, 10, 12, 15, 18], [10, 12, 15, 18], [15, 18]]
+        assert [curve["x"] for curve in found["curves"]] == steps
+        ends = [curve["y"][-1] for curve in found["curves"]]  # 16 test images of a task: all
+        assert ends == pytest.approx(result[setting]["accuracy_matrix"][-1], abs=0.05)
+
+
+def test_other_runs_have_no_such_curves(runs: Path) -> None:
+    assert run_data(read_all([runs])[0][0], 1, memory=False)["anytime"] is None

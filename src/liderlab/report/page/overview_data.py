@@ -13,7 +13,7 @@ from ...config.diff import flat
 from ...config.identity import experiment_fields
 from ...functional.statistics import mean_interval, summarise
 from ...paper.ledger.record import LedgerRecord
-from ..glossary import METRICS, SETTINGS, TERMS
+from ..glossary import ANYTIME, METRICS, SETTINGS, TERMS
 from ..run_records import RunRecord, accuracy_so_far
 from ..seed_groups import SeedGroup, differing, group_by_seed, pair_without_lider, seed_difference
 from .curves import round_to_screen
@@ -58,6 +58,7 @@ def overview(
         "title": title,
         "version": __version__,
         "metrics": {key: vars(metric) for key, metric in METRICS.items()},
+        "anytime": {key: vars(metric) for key, metric in ANYTIME.items()},
         "terms": TERMS,
         "groups": rows,
         "runs": runs,

@@ -10,10 +10,10 @@ from typing import Any
 from ...config.diff import flat
 from ...errors import UserError
 from ...runs.folder import RunFolder
-from ..glossary import SETTINGS
+from ..glossary import ANYTIME, SETTINGS
 from ..run_records import RunRecord
 from .confusion import confusion_view
-from .curves import logged_curves
+from .curves import Curve, downsample, logged_curves
 
 ALL_PICTURES = 4_000_000  # bytes for the memory images of all runs together
 LEAST_PICTURE, MOST_PICTURE = 40_000, 400_000
@@ -29,6 +29,7 @@ def run_data(record: RunRecord, runs: int, memory: bool) -> Tree:
         "matrix": {s: _rounded(record.matrix(s)) for s in SETTINGS},
         "onMemory": _rounded(on_memory) if on_memory else None,
         "ends": [line["step"] for line in record.lines_of("task")],
+        "anytime": _anytime(record, points),
         "terms": logged_curves(steps, "terms", points),
         "readings": logged_curves(steps, "readings", points),
         "memory": _memory(record, runs) if memory else None,
@@ -40,6 +41,30 @@ def run_data(record: RunRecord, runs: int, memory: bool) -> Tree:
         "command": f"lider run --config {shlex.quote(str(config))} --out again",
         "yaml": config.read_text(encoding="utf-8"),
     }
+
+
+def _anytime(record: RunRecord, points: int) -> Tree | None:
+    """By setting, the accuracy on every task during training, and the metrics of it; None if it was
+    not measured."""
+    moments = record.anytime
+    if not moments:
+        return None
+    return {
+        setting: {
+            "values": {metric: record.metric(setting, metric) for metric in ANYTIME},
+            "curves": [
+                _accuracy_curve(moments, setting, task, points)
+                for task in range(len(moments[-1][setting]))
+            ],
+        }
+        for setting in SETTINGS
+    }
+
+
+def _accuracy_curve(moments: Sequence[Tree], setting: str, task: int, points: int) -> Curve:
+    known = [moment for moment in moments if len(moment[setting]) > task]
+    steps, values = [m["step"] for m in known], [m[setting][task] for m in known]
+    return downsample(steps, values, points)
 
 
 def _memory(record: RunRecord, runs: int) -> Tree | None:

@@ -101,7 +101,7 @@ function explained(element, title, text) {
   return element;
 }
 function term(text, key = text) {
-  const metric = all.metrics[key];
+  const metric = all.metrics[key] ?? all.anytime[key];
   const element = h("span", { class: "term", tabindex: 0 }, text);
   return explained(element, metric ? `${metric.label}: ${metric.name}` : key, metric ? metric.definition : all.terms[key]);
 }

@@ -12,7 +12,7 @@ function runPage(n) {
       forgettingCard(matrix),
       gapCard(data),
       confusionCard(data)),
-    lossCard(data), lipschitzCard(data), memoryCard(n, data), configCard(n, data), reproduceCard(data));
+    anytimeCard(data), lossCard(data), lipschitzCard(data), memoryCard(n, data), configCard(n, data), reproduceCard(data));
 }
 
 function runHeading(n, run, group) {
@@ -110,6 +110,17 @@ function confusionCard(data) {
   show(classes ? "class" : "task");
   return card(title, { id: "confusion", class: "wide" }, h("div", { class: "bar" }, choice),
     h("div", { class: "confusion" }, place, h("div", {}, h("h4", {}, "Most frequent mistakes"), mistakes)));
+}
+
+/* Only of runs that were evaluated during tasks. */
+function anytimeCard(data) {
+  if (!data.anytime) return null;
+  const { curves, values } = data.anytime[state.setting];
+  const found = Object.entries(all.anytime).filter(([metric]) => values[metric] !== null);
+  return card(h("span", {}, term("Accuracy during training", "anytime accuracy")), { id: "anytime" },
+    h("p", { class: "note" }, found.flatMap(([metric, fact], i) => [i ? ", " : "", term(fact.label, metric), ` ${number(values[metric])} %`])),
+    lineChart(curves.map((curve, i) => ({ name: `task ${i + 1}`, ...curve, colour: taskColour(i, curves.length), dots: false })),
+      { title: "Accuracy on each task during training, percent", xLabel: "step", yLabel: "accuracy (%)", boundaries: data.ends, percent: true }));
 }
 
 function lossCard(data) {
