@@ -31,7 +31,9 @@ def test_roles_of_coefficients() -> None:
     assert config.method.name == "der++"
     assert config.method.options == {"alpha": 0.3, "beta": 0.8}
     lider = config.regularizers["lider"]
-    assert (lider["alpha"], lider["beta"], lider["draw"]) == (0.2, 0.05, "fresh")
+    assert (lider["weights"], lider["alpha"], lider["beta"]) == ("swapped", 0.05, 0.2)
+    assert (lider["draw"], lider["learn_targets"]) == ("fresh", False)
+    assert (config.training.batch_size, config.training.drop_last) == (32, False)
     assert config.memory.size == 500
     assert config.training.milestones == [35, 45]  # Mammoth's own for this data set
     assert config.training.epochs == 50
@@ -44,8 +46,10 @@ def test_a_command_of_the_released_code() -> None:
     )
     assert config.benchmark.name == "split-miniimagenet"
     assert config.backbone.name == "efficientnet-b2"
-    assert config.regularizers["lider"]["beta"] == 0.3
-    assert config.regularizers["lider"]["alpha"] == 0.1
+    lider = config.regularizers["lider"]
+    assert (lider["weights"], lider["alpha"], lider["beta"]) == ("swapped", 0.3, 0.1)
+    assert (lider["learn_targets"], config.training.drop_last) == (False, True)
+    assert (config.training.batch_size, config.training.gamma) == (128, 0.2)
     assert config.pretrained == str(Path("tiny.pth").absolute())
 
 
@@ -71,9 +75,74 @@ def test_every_command_can_be_typed(model: str) -> None:
 
 
 def test_options_without_a_counterpart_are_named() -> None:
-    command = "--model er --dataset seq-mnist --lr 0.1 --permute_classes 1 --notes x"
+    command = "--model er --dataset seq-mnist --lr 0.1 --eval_future 1 --debug_mode 0 --notes x"
     remarks = translate(command.split()).remarks
-    assert remarks == ["--permute_classes has no counterpart here and is left out"]
+    assert remarks == ["--eval_future has no counterpart here and is left out"]
+
+
+def test_released_commands_have_the_released_defaults() -> None:
+    command = "--model {} --dataset seq-cifar100 --lr 0.1 --buffer_size 500"
+    config = config_of(command.format("er_ace_lipschitz"))
+    assert (config.training.batch_size, config.training.drop_last) == (64, True)
+    assert config_of(command.format("er_ace")).training.batch_size == 32
+    assert config_of(command.format("er_ace") + " --datasetS tinyimgR").training.batch_size == 64
+
+
+def test_a_data_set_configuration() -> None:
+    command = "--model er_ace_lider --dataset seq-cifar100 --dataset_config {} --lr 0.1"
+    config = config_of(command.format("lider"))
+    assert (config.training.batch_size, config.training.drop_last) == (64, True)
+    assert config_of(command.format("20tasks")).benchmark.tasks == 20
+    remarks = translate(command.format("icarl").split()).remarks
+    assert "--dataset_config icarl is not known here: give its values one by one" in remarks
+
+
+def test_options_whose_values_change() -> None:
+    config = config_of(
+        "--model er --dataset seq-cifar10 --lr 0.1 --drop_last 1 --optimizer adam --validation 10 "
+        "--backbone resnet50 --permute_classes 1"
+    )
+    assert config.training.drop_last
+    assert config.training.optimizer.name == "adam"
+    assert (config.benchmark.validation, config.benchmark.class_order) == (0.1, "shuffled")
+    assert config.backbone.name == "resnet50"
+    switch = config_of("--model er --dataset seq-cifar10 --lr 0.1 --validation --optim_nesterov 1")
+    assert switch.benchmark.validation == 0.1
+    assert switch.training.optimizer.options["nesterov"] is True
+    plain = config_of("--model er --dataset seq-cifar10 --lr 0.1 --optimizer sgd --drop_last 0")
+    assert (plain.training.optimizer.name, plain.training.drop_last) == ("sgd", False)
+
+
+def test_gdumb_of_both_codes() -> None:
+    command = "--model {} --dataset seq-cifar100 --buffer_size 500 "
+    released = config_of(command.format("gdumb_lipschitz") + "--num_passes 100 --wd 1e-5").method
+    assert released.options.items() >= {"fit_epochs": 100, "optimizer_per": "epoch"}.items()
+    assert released.options["weight_decay"] == 1e-5
+    mammoth = config_of(command.format("gdumb_lider") + "--optim_wd 1e-6").method.options
+    assert mammoth.items() >= {"fit_epochs": 256, "momentum": 0, "optimizer_per": "fit"}.items()
+    assert (mammoth["weight_decay"], mammoth["collect"]) == (1e-6, "once")
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("--model er_ace", "Mammoth's er_ace has a cosine classifier, ours a linear one"),
+        ("--model er --savecheck last", "every run keeps checkpoints for lider resume"),
+        ("--model er --loadcheck x.pt", "gives the network's weights alone"),
+        ("--model er --optimizer lion", "--optimizer lion has no counterpart here"),
+        ("--model er --backbone vit", "--backbone vit has no counterpart here"),
+        ("--model er_ace_lider --model_config best", "preset cifar100-500-er-ace-lider-verified"),
+        ("--model er --model_config best", "is not known here"),
+    ],
+)
+def test_differences_are_said(command: str, says: str) -> None:
+    remarks = translate([*command.split(), "--dataset", "seq-cifar100", "--lr", "0.1"]).remarks
+    assert any(says in remark for remark in remarks), remarks
+
+
+def test_a_linear_head_of_er_ace_is_no_difference() -> None:
+    command = "--model er_ace --dataset seq-cifar100 --lr 0.1 --use_custom_classifier 0"
+    assert translate(command.split()).remarks == []
 
 
 @pytest.mark.parametrize(
@@ -85,6 +154,7 @@ def test_options_without_a_counterpart_are_named() -> None:
         ("--model er --dataset seq-svhn", "unknown dataset 'seq-svhn'"),
         ("--model er --dataset seq-mnist --lr --buffer_size 500", "--lr has no value"),
         ("--model er --dataset seq-mnist --lr= --buffer_size 500", "--lr has no value"),
+        ("--model er --dataset seq-mnist --validation ten", "takes a percentage, not 'ten'"),
     ],
 )
 def test_mistakes_are_refused(command: str, message: str) -> None:
