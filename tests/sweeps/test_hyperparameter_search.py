@@ -7,6 +7,7 @@ import math
 import os
 import pwd
 import secrets
+import shlex
 import shutil
 import signal
 import socket
@@ -24,6 +25,7 @@ from liderlab.errors import UserError
 from liderlab.runs.folder import RunFolder
 from liderlab.sweeps.hyperparameter_search import Search
 from liderlab.sweeps.local_engine import LocalEngine
+from liderlab.sweeps.optuna_study import OptunaStudy
 from liderlab.sweeps.search_space import ValueList, ValueRange, grid_size, paper_space, read_space
 
 optuna = pytest.importorskip("optuna", reason="needs Optuna: pip install 'liderlab[search]'")
@@ -60,10 +62,13 @@ def test_a_grid_visits_everything_once_and_writes_the_best(lider, write, tmp_pat
         results[values] = result["class_incremental"]["faa"]
     assert len(results) == 4
     best = yaml.safe_load((tmp_path / "s/best.yaml").read_text())
-    assert yaml.safe_load(out) == best
+    assert out.startswith("best trials")
+    assert "4 trials: 4 complete; wrote s/best.yaml. Use it with:\n" in out
     assert best["benchmark"]["validation"] is None  # the final run uses the test images
     assert results[best["training"]["lr"], best["memory"]["size"]] == max(results.values())
-    code, _, err = lider("run", "--config", "s/best.yaml", "--out", "final")
+    use = shlex.split(out.splitlines()[-1])
+    assert use == ["lider", "run", "--config", "s/best.yaml"]
+    code, _, err = lider(*use[1:], "--out", "final")
     assert code == 0, err
     code, again, err = lider(*command.split())  # nothing left to do
     assert (code, again) == (0, out)
@@ -73,12 +78,29 @@ def test_a_grid_visits_everything_once_and_writes_the_best(lider, write, tmp_pat
     assert code == 0
     assert tree["config"] == best
     assert tree["accuracy"] == max(results.values())
+    assert tree["importances"].keys() <= {"training.lr", "memory.size"}
     tried = [trial["values"] for trial in tree["trials"]]
     assert {(v["training.lr"], v["memory.size"]) for v in tried} == set(results)
     assert {trial["state"] for trial in tree["trials"]} == {"complete"}
     code, _, err = lider(*command.split(), "--set", "seed=3")
     assert code == 2
     assert "another configuration" in err
+
+
+def test_importances_are_those_of_the_fields_that_matter(tmp_path: Path) -> None:
+    space = {"training.lr": ValueList((0.1, 0.01)), "memory.size": ValueList((12, 24))}
+    studies = [OptunaStudy(f"sqlite:///{tmp_path}/{n}.db", n, space, "here") for n in ("a", "b")]
+    for study in studies:
+        study.sample_by("grid", 0, 4)
+    for number in range(4):
+        trial = studies[0].ask(4)
+        studies[0].tell(trial, 60.0 if trial.values["training.lr"] == 0.1 else 20.0)
+        assert (number == 3) == bool(studies[0].importances())
+        studies[1].tell(studies[1].ask(4), 50.0)
+    found = studies[0].importances()
+    assert found["training.lr"] > 0.9  # of a forest, fitted to four points
+    assert sum(found.values()) == pytest.approx(1)
+    assert studies[1].importances() == {}  # all are equally good
 
 
 def test_a_bad_trial_is_pruned_and_never_the_best(tmp_path: Path) -> None:

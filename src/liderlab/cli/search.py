@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from . import option_types as o
 from .commands import command, typed_command
 from .option_types import Json, assigned, check_folder, given, option
-from .output import print_json
+from .output import new_console, print_json
 
 VALIDATION = 0.1
 
@@ -60,7 +60,8 @@ def search(
     """Search for hyperparameters, by accuracy on a validation split.
 
     Reads what lider run reads, and --space. Writes a run folder per trial, search.db (without
-    --storage) and best.yaml, which it also prints, into --out.
+    --storage) and best.yaml into --out. Prints the best trials, how much each field matters, and
+    the command that uses the best.
     """
     from ..config.merging import make_config
     from ..config.yaml_values import read_yaml
@@ -96,15 +97,15 @@ def search(
         typed_command(),
     )
     accuracy, best = work.best()
-    text = best.as_yaml()
-    write_atomically(out / "best.yaml", text.encode())
+    write_atomically(out / "best.yaml", best.as_yaml().encode())
+    rows, importances = work.trial_rows(), work.importances()
     if as_json:
-        best_tree = best.model_dump(mode="json")
-        print_json({"accuracy": accuracy, "config": best_tree, "trials": work.trial_rows()})
-    else:
-        print(text, end="")
-    print(
-        f"best validation accuracy {accuracy:.2f} %; wrote {out / 'best.yaml'}: "
-        f"lider run --config {shlex.quote(str(out / 'best.yaml'))}",
-        file=sys.stderr,
-    )
+        tree = {"accuracy": accuracy, "config": best.model_dump(mode="json")}
+        print_json({**tree, "importances": importances, "trials": rows})
+        return
+    from ..report.terminal.search_table import search_table, trial_counts
+
+    new_console().print(search_table(rows, importances))
+    file = out / "best.yaml"
+    print(f"{trial_counts(rows)}; wrote {file}. Use it with:")
+    print(f"  {shlex.join(['lider', 'run', '--config', str(file)])}")

@@ -99,6 +99,10 @@ class Search:
         """A row per trial of the study."""
         return self._study.rows()
 
+    def importances(self) -> dict[str, float]:
+        """How much each field matters, 0 to 1; {} for too few trials."""
+        return self._study.importances()
+
     def _open_study(self) -> OptunaStudy:
         """Open the study. The file `home` holds the mark of this folder's trials and its name."""
         file = self.out / "home"

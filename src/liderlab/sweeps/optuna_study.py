@@ -18,6 +18,7 @@ from .search_space import Space, ValueList, ValueRange
 
 Sampler = Literal["tpe", "grid"]
 ATTEMPTS = 10
+ENOUGH = 4  # finished trials, to tell which fields matter
 HOME = "home"
 SURPLUS = "surplus"  # marks a trial too many: two searches asked for the last one at once
 
@@ -152,6 +153,16 @@ class OptunaStudy:
             return None
         trial = max(finished, key=lambda t: (t.value, -t.number))
         return float(trial.value), trial.params
+
+    def importances(self) -> dict[str, float]:
+        """Each field's share in the variance of the accuracy (fANOVA); {} for too few trials, or if
+        all are equally good."""
+        finished = self._study.get_trials(deepcopy=False, states=(self._states.COMPLETE,))
+        if len(finished) < ENOUGH or len({trial.value for trial in finished}) == 1:
+            return {}
+        tools = self._optuna.importance
+        evaluator = tools.FanovaImportanceEvaluator(seed=0)
+        return dict(tools.get_param_importances(self._study, evaluator=evaluator))
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per trial: its values, how it ended, its accuracy."""
