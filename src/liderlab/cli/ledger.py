@@ -49,7 +49,7 @@ def show(
             raise UserError(f"options come after the command: lider ledger {name} …")
         return
     from ..paper.ledger.ledger_document import select_cells
-    from ..report.terminal.ledger_tables import cell_table, count_table
+    from ..report.terminal.ledger_tables import FULL_SCALE, cell_table, count_table
 
     ledger = _ledger(records)[0]
     chosen = select_cells(ledger, table, setting, status)
@@ -67,7 +67,10 @@ def show(
             return
         console.print()
     console.print(cell_table(chosen))
-    console.print("ours: mean ± std (seeds); –: not measured; --json shows how a scale is smaller")
+    console.print(
+        f"ours: mean ± std (seeds); {FULL_SCALE}: at the paper's scale, others at a smaller one "
+        "(--json says how); –: not measured"
+    )
 
 
 def _ledger(folder: Path | None) -> tuple[Tree, list[LedgerRecord]]:

@@ -11,7 +11,7 @@ class NotebookBar:
 
     def __init__(self, total: float) -> None:
         self._total, self._done = total, 0.0
-        self._text, self._left, self._terms = "starting", "", ""
+        self._text, self._left, self._below = "starting", "", ""
         self._handle: Any = None
 
     def start(self) -> None:
@@ -23,17 +23,17 @@ class NotebookBar:
         """Nothing to do: the last state stays in the notebook."""
 
     def show(
-        self, done: float, text: str | None = None, left: str = "", terms: str | None = None
+        self, done: float, text: str | None = None, left: str = "", below: str | None = None
     ) -> None:
         """Show that `done` of the total is done, with new texts; None leaves a text unchanged."""
         self._done, self._left = done, left
         self._text = self._text if text is None else text
-        self._terms = self._terms if terms is None else terms
+        self._below = self._below if below is None else below
         self._handle.update(self._content(), raw=True)
 
     def _content(self) -> dict[str, str]:
         share = self._done / self._total
-        line = f"{self._text} {share:.0%}{self._left}"
-        bar = f'<progress value="{share:.4f}" max="1"></progress> {escape(line)}'
-        below = f"<br><small>{escape(self._terms)}</small>" if self._terms else ""
-        return {"text/html": f"<div>{bar}{below}</div>", "text/plain": line}
+        text = f"{self._text} {share:.0%}{self._left}"
+        bar = f'<progress value="{share:.4f}" max="1"></progress> {escape(text)}'
+        lines = (f"<br><small>{escape(line)}</small>" for line in self._below.splitlines())
+        return {"text/html": f"<div>{bar}{''.join(lines)}</div>", "text/plain": text}

@@ -1,9 +1,14 @@
 """The ledger's page: every number of the paper once, and never a blank."""
 
+import io
 import re
+
+from rich.console import Console
+from rich.table import Table
 
 from liderlab.paper import numbers
 from liderlab.paper.ledger.ledger_document import assemble
+from liderlab.paper.ledger.record import read_records
 from liderlab.report.page.ledger_markdown import as_markdown
 from liderlab.report.terminal.ledger_tables import cell_table
 
@@ -34,6 +39,19 @@ def test_the_findings_stand_on_the_page() -> None:
 
 def test_a_terminal_row_shows_the_paper_and_our_number() -> None:
     rows = assemble([])["cells"][:3]
-    table = cell_table(rows)
+    (table,) = cell_table(rows).renderables
+    assert isinstance(table, Table)
     assert list(table.columns[1].cells) == ["73.29", "75.20", "53.55"]
     assert list(table.columns[2].cells) == ["–"] * 3
+
+
+def test_names_are_whole_in_80_columns() -> None:
+    """They are what `lider ledger check` takes."""
+    ledger, text = assemble(read_records(None)), io.StringIO()
+    rows = [*ledger["cells"], *ledger["ours"]]
+    Console(file=text, width=80).print(cell_table(rows))
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines if "/" in line] == [row["cell"] for row in rows]
+    marked = {line.split()[0] for line in lines if " *" in line}
+    assert marked == {row["cell"] for row in rows if row["ours"] and "paper" in row["status"]}

@@ -109,6 +109,24 @@ def test_a_terminal_shows_accuracy_speed_and_labelled_time_left(tmp_path: Path) 
     assert all(len(line) <= 80 for line in re.split(r"[\r\n]", frames))
 
 
+def test_a_long_label_leaves_room_for_the_bar(tmp_path: Path) -> None:
+    text = Lines()
+    label = "run 1/4 split-digits-der++-lider-b50-seed0-c097b93a"
+    with ProgressDisplay(Console(file=text, force_terminal=True, width=80), runs=4) as display:
+        display.begin(label)
+
+        def listen(work: Run, event: Event) -> None:
+            display(work, event)
+            display._bar.refresh()  # type: ignore[union-attr]
+
+        run(make_config(TINY), tmp_path / "x", listener=listen)
+    lines = re.split(r"[\r\n]+", text.frames())
+    assert label in [line.strip() for line in lines]
+    bar = next(line for line in lines if line.startswith("task 2/3 epoch 2/3"))
+    assert bar.count("━") + bar.count("╸") + bar.count("╺") > 30
+    assert bar.rstrip().endswith(" s left")
+
+
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The lines of a run whose output is a file, with a line every so often."""

@@ -43,6 +43,16 @@ def test_runs_lists_them_in_80_columns(lider: Any, runs: Path) -> None:
     assert rows["gmed"]["faa"] == faa
 
 
+def test_long_names_of_runs_are_whole(lider: Any, runs: Path, tmp_path: Path) -> None:
+    names = [f"a-folder-of-many-runs,lr=0.1,alpha=0.3,seed={seed}" for seed in (0, 1)]
+    for name in names:
+        shutil.copytree(runs / "er-ace-0", tmp_path / "all" / name)
+    _, out, _ = lider("runs", "all")
+    assert narrow(out)
+    folded = "".join(line.split()[0] for line in out.splitlines()[1:])
+    assert folded == "".join(names)
+
+
 @pytest.mark.parametrize(
     ("conditions", "names"),
     [

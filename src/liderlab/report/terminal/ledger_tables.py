@@ -4,25 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.console import Group
 from rich.table import Table
 
 from ...paper.ledger.cells import OURS
 from ...paper.ledger.deviations import STATUSES
 from ...paper.numbers import TABLES
-from ..formatting import MISSING, number
+from ..formatting import number
 from ..page.ledger_markdown import Tree, mean_std_n
 
+FULL_SCALE = "*"
 
-def cell_table(rows: Sequence[Tree]) -> Table:
-    """One line per cell, in 80 columns."""
-    table = Table(box=None, padding=(0, 1, 0, 0))
+
+def cell_table(rows: Sequence[Tree]) -> Group:
+    """One line per cell, in 80 columns; a name is never split, so that it can be copied.
+
+    Cells that the paper does not have come in a table of their own, without its column.
+    """
+    parts = {
+        with_paper: [r for r in rows if ("paper" in r) == with_paper]
+        for with_paper in (True, False)
+    }
+    return Group(*(_cells(part, with_paper) for with_paper, part in parts.items() if part))
+
+
+def _cells(rows: Sequence[Tree], with_paper: bool) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("cell", overflow="fold")
-    for title in ("paper", "ours", "scale"):
-        table.add_column(title, justify="left" if title == "scale" else "right", no_wrap=True)
+    for title in (*(["paper"] if with_paper else []), "ours"):
+        table.add_column(title, justify="right", no_wrap=True)
     for row in rows:
-        printed, ours = number(row.get("paper")), mean_std_n(row["ours"])
-        scale = row["status"].partition(" ")[0] if row["ours"] else MISSING
-        table.add_row(row["cell"], printed, ours, scale)
+        paper = [number(row["paper"])] if with_paper else []
+        mark = FULL_SCALE if row["ours"] and row["status"].startswith("paper") else ""
+        table.add_row(row["cell"], *paper, mark + mean_std_n(row["ours"]))
     return table
 
 

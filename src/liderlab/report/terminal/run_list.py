@@ -14,13 +14,13 @@ STATE_STYLES = {"finished": "green", "running": "cyan", "stopped": "yellow"}
 
 
 def run_list(records: Sequence[RunRecord]) -> Table:
-    """One line per run with its class-incremental metrics; it fits in 80 columns."""
+    """The runs with their class-incremental metrics, in 80 columns; long names are folded."""
     table = Table(box=None, padding=(0, 1, 0, 0), expand=True)
-    table.add_column("run", overflow="ellipsis", no_wrap=True, ratio=3)
-    table.add_column("method", overflow="ellipsis", no_wrap=True, ratio=2, style="bold")
+    table.add_column("run", overflow="fold", ratio=3)
+    table.add_column("method", overflow="fold", ratio=2, style="bold")
     several = len({record.benchmark for record in records}) > 1
     if several:
-        table.add_column("benchmark", overflow="ellipsis", no_wrap=True, ratio=2)
+        table.add_column("benchmark", overflow="fold", ratio=2)
     for name, width in (("buffer", 6), ("seed", 4), ("FAA", 6), ("FF", 6)):
         table.add_column(name, justify="right", no_wrap=True, min_width=width)
     table.add_column("state", no_wrap=True, min_width=8)

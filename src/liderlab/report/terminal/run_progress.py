@@ -18,9 +18,9 @@ LINE_EVERY = 60.0  # seconds, where there is no bar
 
 
 class _TerminalBar(Progress):
-    """A progress bar with lines of accuracy, speed and loss terms below it."""
+    """A progress bar with lines of text below it."""
 
-    terms = ""
+    below = ""
 
     def __init__(self, console: Console, total: int) -> None:
         super().__init__(
@@ -33,15 +33,15 @@ class _TerminalBar(Progress):
         self._item = self.add_task("starting", total=total, left="")
 
     def show(
-        self, done: float, text: str | None = None, left: str = "", terms: str | None = None
+        self, done: float, text: str | None = None, left: str = "", below: str | None = None
     ) -> None:
         """Show that `done` of the total is done, with new texts; None leaves a text unchanged."""
-        self.terms = self.terms if terms is None else terms
+        self.below = self.below if below is None else below
         self.update(self._item, completed=done, description=text, left=left)
 
     def get_renderables(self) -> Iterable[RenderableType]:
         yield from super().get_renderables()
-        yield Text(self.terms, style="dim", no_wrap=True, overflow="ellipsis")
+        yield Text(self.below, style="dim", no_wrap=True, overflow="ellipsis")
 
 
 class ProgressDisplay:
@@ -100,10 +100,9 @@ class ProgressDisplay:
             # reading the terms waits for the device: ten times a second is enough
             if last or now - self._shown > 0.1:
                 self._shown = now
-                text = f"{self._label} {where}".strip()
-                news = ", ".join(_news(work, event))
-                below = f"{news}\n{_terms(event)}" if news else _terms(event)
-                self._bar.show(self._done + work.pace.done, text, f" {left}".rstrip(), below)
+                below = [self._label, ", ".join(_news(work, event)), _terms(event)]
+                lines, done = "\n".join(filter(None, below)), self._done + work.pace.done
+                self._bar.show(done, where, f" {left}".rstrip(), lines)
         elif (last and event.epoch == event.fit.epochs - 1) or now - self._shown > LINE_EVERY:
             self._shown = now
             news = ", ".join(filter(None, [left, *_news(work, event), _terms(event)]))
