@@ -125,7 +125,8 @@ def _list_studies(as_json: bool) -> None:
     console = new_console()
     console.print(study_table(costs))
     console.print(
-        "Number of runs and their time per seed on one CPU core, estimated from the number of "
-        "steps and a measured time per image. Runs that exist, or that studies share, are not "
-        "repeated."
+        "Number of runs, and processor time per seed on one core of an AMD EPYC server: counted "
+        "steps times times measured in the runs of the ledger and of the studies at scale smoke. A "
+        "busy machine takes longer, a GPU far less. Runs that exist, or that studies share, are "
+        "not repeated; analyses of finished runs are not counted."
     )
