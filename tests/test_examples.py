@@ -66,7 +66,9 @@ def test_tutorial_runs(tmp_path: Path) -> None:
         assert text in shown
     assert "er-ace: FAA" in shown
     assert not [output for output in outputs if output.get("name") == "stderr"]
-    assert (tmp_path / "tutorial/sweep/report.html").is_file()
+    assert "folder:tutorial/images" in shown  # the run on own images
+    for page in ("tutorial/sweep/report.html", "tutorial/report.html"):
+        assert (tmp_path / page).is_file()
 
 
 def test_tutorial_is_stored_without_outputs() -> None:

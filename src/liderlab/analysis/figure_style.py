@@ -86,7 +86,7 @@ def add_heading(figure: Figure, title: str, facts: Iterable[str]) -> None:
     figure.set_size_inches(width, height + 0.2 * (1 + len(below)))
     height = figure.get_size_inches()[1]
     look: Any = {"x": 0.012, "ha": "left"}
-    above = fill(title, int(room * 0.85))
+    above = fill(title, int(width / 0.092))
     figure.suptitle(above + "\n" * len(below), fontsize=TITLE + 1, weight="bold", **look)
     down = 0.06 + (TITLE + 1) * 1.25 * (above.count("\n") + 1) / 72
     figure.text(

@@ -30,6 +30,7 @@ def test_every_page_loads_without_errors_or_requests(browser: Any, page: Path) -
         "",
         "#runs",
         "#words",
+        "#compare",
         "#nonsense",
         "#run-99",
         *(f"#run-{n}" for n in range(7)),
@@ -177,7 +178,7 @@ def test_charts_work_with_keyboard_and_screen_reader(browser: Any, page: Path) -
 
 
 def test_every_control_has_a_name(browser: Any, page: Path) -> None:
-    for fragment in ("", "#runs", "#run-2"):
+    for fragment in ("", "#runs", "#run-2", "#compare"):
         browser.open(page, fragment)
         nameless = browser.run(
             "[...document.querySelectorAll('button, a, input, select, svg[role], [role=img]')]"
