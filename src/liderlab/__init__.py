@@ -32,6 +32,7 @@ _MODULES = {
     "Recipe": "liderlab.types",
     "load": "liderlab.runs.load",
     "run": "liderlab.api.single_run",
+    "extend": "liderlab.api.single_run",
     "RunResult": "liderlab.api.run_result",
     "sweep": "liderlab.api.many_runs",
     "SweepResult": "liderlab.api.many_runs",
@@ -47,6 +48,7 @@ if TYPE_CHECKING:  # the same names once more, for type checkers and editors
     from liderlab.api.many_runs import sweep as sweep
     from liderlab.api.run_result import RunResult as RunResult
     from liderlab.api.seed_comparison import compare as compare
+    from liderlab.api.single_run import extend as extend
     from liderlab.api.single_run import run as run
     from liderlab.backbones import BACKBONES as BACKBONES
     from liderlab.backbones.network import Network as Network

@@ -18,7 +18,7 @@ from liderlab.methods import METHODS
 from liderlab.regularizers import REGULARIZERS
 from liderlab.training.loop import Loop, StepDone
 from liderlab.types import State
-from short_options import short_options
+from short_options import SMALL, short_options
 
 KINDS = ("unequal", "domains", "blurry", "noisy", "task-free")
 FEW = [
@@ -82,7 +82,7 @@ def test_a_pair_trains_and_resumes_to_the_bit_on_every_stream(
     def new(**memory: Any) -> Loop:
         return build(
             method,
-            {} if regularizer is None else {regularizer: {}},
+            {} if regularizer is None else {regularizer: SMALL.get(regularizer, {})},
             stream=stream_of_kind("blurry" if kind == "task-free" else kind),
             seed=3,
             epochs=1,

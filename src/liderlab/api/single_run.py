@@ -125,3 +125,29 @@ def _display() -> Any:
     from ..report.terminal.run_progress import ProgressDisplay
 
     return ProgressDisplay(Console(stderr=True, markup=False, highlight=False))
+
+
+def extend(
+    run_folder: str | Path,
+    benchmark: str | Mapping[str, Any],
+    out: str | Path | None = None,
+    *,
+    existing: Existing = "refuse",
+    progress: bool = True,
+    set: Mapping[str, Any] | None = None,
+) -> RunResult:
+    """Let a finished run go on with tasks of new classes, as a run of its own: `lider extend`.
+
+    Args:
+        run_folder: The finished run; nothing is written into its folder.
+        benchmark: The benchmark with the new classes: its name, or its fields.
+        out: The new run's folder; by default beside the old one, with -extended.
+        existing, progress, set: As in `run`.
+    """
+    from ..runs.extension import extended_config
+
+    section = {"name": benchmark} if isinstance(benchmark, str) else benchmark
+    config = extended_config(run_folder, section, nested(set or {}))
+    old = Path(run_folder)
+    out = old.with_name(f"{old.name}-extended") if out is None else out
+    return run(config, out, existing=existing, progress=progress)

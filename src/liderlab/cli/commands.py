@@ -16,7 +16,7 @@ from .help_page import HelpCommand, HelpGroup
 
 HEADINGS = {
     "Start here": ("demo", "list", "doctor"),
-    "Train": ("run", "resume", "verify-resume", "pretrain"),
+    "Train": ("run", "resume", "extend", "verify-resume", "pretrain"),
     "Look at runs": ("show", "report", "runs", "compare", "watch"),
     "Use the result": ("predict", "export"),
     "Many runs": ("sweep", "search"),

@@ -118,7 +118,7 @@ def run(
             "freeze": _patterns(freeze),
             "heads": heads,
             "pretrained": pretrained,
-            "tasks": _tasks(tasks),
+            "tasks": parse_tasks(tasks),
             "base": base,
             "imbalance": imbalance,
             "blurry": blurry,
@@ -152,7 +152,7 @@ def _patterns(text: str | None) -> Any:
     return text if text is None or text == "all-but-head" else text.split(",")
 
 
-def _tasks(text: str | None) -> Any:
+def parse_tasks(text: str | None) -> Any:
     if text is None or "," not in text:
         return text
     return [int(part) if part.strip().isdecimal() else part for part in text.split(",")]

@@ -60,6 +60,11 @@ def make_config(*layers: Mapping[str, Any]) -> RunConfig:
         given["imports"] = import_paths(given["imports"])
         load_imports(given["imports"])
     given["benchmark"] = benchmark = _own_folder(bare_name(given["benchmark"]))
+    if isinstance(benchmark, Mapping) and isinstance(benchmark.get("then"), list):
+        later = [_own_folder(bare_name(part)) for part in benchmark["then"]]
+        given["benchmark"] = benchmark = {**benchmark, "then": later}
+    if isinstance(given.get("extends"), str):
+        given["extends"] = str(absolute(given["extends"]))
     if isinstance(given.get("pretrained"), str):
         given["pretrained"] = with_absolute_path(given["pretrained"])
     name = benchmark.get("name") if isinstance(benchmark, Mapping) else benchmark

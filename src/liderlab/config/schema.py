@@ -163,17 +163,14 @@ Finite32 = Annotated[float, AfterValidator(_float32)]
 Count = Annotated[int | None, Field(ge=1, le=10**15)]
 
 
-class BenchmarkSection(Named):
+class StreamSection(Named):
     """tasks: their number (null takes the benchmark's own), the number of classes of each, or their
     class names. base: the first task's number of classes; the other tasks share the rest equally.
     class_order: natural, shuffled (by the run's seed), or a list of all classes. train_per_class,
-    test_per_class: use the first so many images of each class; null uses all. device: holds the
-    images; null leaves them on the host. validation: this share of each class's training images
-    replaces the test images, to choose hyperparameters by; null evaluates on the test images.
-    imbalance: the rarest class's share of the most frequent one's training images. blurry: share
-    of each class's training images that go to other tasks. noise: share of wrong training labels.
-    All three are drawn by the run's seed. task_free: train in one pass, without telling the method
-    where a task begins or ends."""
+    test_per_class: use the first so many images of each class; null uses all. imbalance: the
+    rarest class's share of the most frequent one's training images. blurry: share of each class's
+    training images that go to other tasks. noise: share of wrong training labels. These three are
+    drawn by the run's seed."""
 
     tasks: Annotated[int | list[int] | list[list[str]] | None, BeforeValidator(_tasks)] = None
     base: int | None = Field(None, ge=1)
@@ -182,18 +179,29 @@ class BenchmarkSection(Named):
     ] = "natural"
     train_per_class: Count = None
     test_per_class: Count = None
-    device: Annotated[str | None, MayDiffer()] = None
-    validation: float | None = Field(None, gt=0, lt=1)
     imbalance: float = Field(1.0, gt=0, le=1)
     blurry: float = Field(0.0, ge=0, lt=1)
     noise: float = Field(0.0, ge=0, lt=1)
-    task_free: bool = False
 
     @property
     def class_names(self) -> list[list[str]]:
         """The class names of each task, if the tasks are given so."""
         tasks = self.tasks if isinstance(self.tasks, list) else []
         return [names for names in tasks if isinstance(names, list)]
+
+
+class BenchmarkSection(StreamSection):
+    """device: holds the images; null leaves them on the host. validation: this share of each
+    class's training images replaces the test images, to choose hyperparameters by; null evaluates
+    on the test images. task_free: train in one pass, without telling the method where a task begins
+    or ends. room: outputs that the network has for classes to come. then: benchmarks with other
+    classes, whose tasks follow."""
+
+    device: Annotated[str | None, MayDiffer()] = None
+    validation: float | None = Field(None, gt=0, lt=1)
+    task_free: bool = False
+    room: int = Field(0, ge=0, le=10**6)
+    then: list[Annotated[StreamSection, BeforeValidator(_named)]] = []
 
 
 class MemorySection(Section):
@@ -313,7 +321,8 @@ class ScaleSection(Section):
 class RunConfig(Section):
     """A run. Written to a file, the number `schema` comes before the fields.
 
-    preset, scale: the values started from this preset, and this scale lowered them. imports: Python
+    preset, scale: the values started from this preset, and this scale lowered them. extends: a
+    finished run, whose state this one goes on from. imports: Python
     files that register methods, regularisers, backbones or benchmarks. pretrained: weights to start
     from, a file or a name. precision: of the network's passes in training; weights stay float32.
     compile: the backend of torch.compile; null does not compile. devices: ranks that share the run,
@@ -328,6 +337,7 @@ class RunConfig(Section):
     """
 
     preset: Annotated[str | None, MayDiffer()] = None
+    extends: str | None = None
     # a path makes no experiment: the registered names do, and the files' content is checked where a
     # run is resumed, and between its ranks (runs/provenance.py)
     imports: Annotated[list[str], MayDiffer("study", "resume", "processes")] = []

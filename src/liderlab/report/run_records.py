@@ -112,8 +112,10 @@ class RunRecord:
 
     @property
     def tasks(self) -> int:
-        tasks = self.config["benchmark"]["tasks"]
-        if tasks is None:  # as many as there are domains
+        tasks, later = (self.config["benchmark"].get(name) for name in ("tasks", "then"))
+        if self.result:
+            return len(self.result["class_incremental"]["accuracy_matrix"])
+        if tasks is None or later:  # as many as there are domains, or as the benchmarks have
             rows = [line["class_incremental"] for line in self.lines_of("task")]
             return len(rows[0]) if rows else 1
         return len(tasks) if isinstance(tasks, list) else int(tasks)

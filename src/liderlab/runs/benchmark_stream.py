@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ..config.schema import BenchmarkSection, RunConfig
+from ..config.schema import RunConfig, StreamSection
 from ..errors import UserError, unknown
 from ..streams import BENCHMARKS
 from ..streams.changes import blurred, long_tail, relabelled
+from ..streams.extension import append, with_room
 from ..streams.splitting import SplitStream, divide, even_sizes, shuffled_order
 from ..streams.subsets import hold_back, hold_out, limit_per_class
 from ..training.randomness import derive
@@ -20,10 +21,18 @@ Make = Callable[..., SplitStream]
 def benchmark_stream(config: RunConfig) -> SplitStream:
     """The stream, with its images on the host."""
     section = config.benchmark
+    stream = _part(section, config)
+    outputs = len(stream.names) + section.room
+    for later in section.then:
+        stream = append(stream, _part(later, config))
+    return with_room(stream, outputs)
+
+
+def _part(section: StreamSection, config: RunConfig) -> SplitStream:
     make: Make = partial(BENCHMARKS.load(section.name), **section.options)
     order = _class_order(section, make, config.seed)
     stream = _split(section, make, order)
-    stream = hold_out(stream, section.validation)
+    stream = hold_out(stream, config.benchmark.validation)
     stream = limit_per_class(stream, section.train_per_class, section.test_per_class)
     if section.imbalance < 1:
         numbers = order or range(len(stream.names))
@@ -37,7 +46,7 @@ def benchmark_stream(config: RunConfig) -> SplitStream:
     return stream
 
 
-def _class_order(section: BenchmarkSection, make: Make, seed: int) -> list[int] | None:
+def _class_order(section: StreamSection, make: Make, seed: int) -> list[int] | None:
     """The order of the classes; None is the benchmark's own."""
     order = section.class_order
     if isinstance(order, list):
@@ -60,7 +69,7 @@ def _positions(named: Sequence[str], names: Sequence[str]) -> list[int]:
     return [names.index(name) for name in named]
 
 
-def _split(section: BenchmarkSection, make: Make, order: list[int] | None) -> SplitStream:
+def _split(section: StreamSection, make: Make, order: list[int] | None) -> SplitStream:
     tasks = section.tasks
     if section.base is None and not isinstance(tasks, list):
         return make(tasks=tasks, class_order=order)

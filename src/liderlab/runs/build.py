@@ -19,7 +19,7 @@ from ..config.imports import import_checksums, load_imports
 from ..config.merging import make_config, merge
 from ..config.options import complete
 from ..config.scale import shrink
-from ..config.schema import DEVICES, RunConfig, TrainingSection
+from ..config.schema import DEVICES, RunConfig, StreamSection, TrainingSection
 from ..distributed.batchnorm import share_batch_norm
 from ..distributed.placement import local_ranks
 from ..distributed.team import Team
@@ -78,6 +78,7 @@ def completed(config: RunConfig) -> RunConfig:
         named = getattr(config.training, section)
         options = complete(registry.load(named.name), named.options, named.name, section)
         tree["training"][section] |= options
+    tree["benchmark"]["then"] = [_completed_benchmark(later) for later in config.benchmark.then]
     policy = config.memory.policy or METHODS.class_of(config.method.name).policy
     POLICIES.entry(policy)
     filled = {
@@ -92,6 +93,14 @@ def completed(config: RunConfig) -> RunConfig:
     whole = make_config(shrink(merge(tree, filled)))
     _recipe(whole.training)  # refuses an optimizer or a schedule that cannot be made
     return whole
+
+
+def _completed_benchmark(section: StreamSection) -> dict[str, Any]:
+    """A benchmark that follows another."""
+    entry = BENCHMARKS.entry(section.name)
+    options = complete(entry.load(), section.options, section.name, "benchmark")
+    tasks = section.tasks or entry.facts.get("tasks")
+    return section.model_dump() | options | {"tasks": tasks}
 
 
 def find_benchmark(config: RunConfig) -> Entry:
@@ -122,6 +131,8 @@ def build(config: RunConfig, folder: Path | None = None, team: Team | None = Non
         if config.pretrained is not None:
             weights = load_pretrained(network.backbone, config.pretrained, config.backbone)
         network = network.to(device)
+    if config.benchmark.task_free and network.asks_task:
+        raise UserError(f"{config.backbone.name} asks for tasks: leave out --task-free")
     if team and team.size > 1 and config.strategy == "ddp-syncbn":
         share_batch_norm(network, team)
     freeze(network, config.backbone.freeze)

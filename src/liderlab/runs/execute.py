@@ -29,6 +29,7 @@ from ..training.events import TaskDone
 from ..training.learner import NotFinite
 from ..types import State
 from .build import Run, build, completed
+from .extension import continue_from
 from .folder import Busy, DamagedResult, RunFolder
 from .interruption import stop_requests
 from .out_of_memory import asked_for
@@ -188,9 +189,13 @@ def _identity(work: Run, folder: RunFolder) -> str:
 def _restore(work: Run, folder: RunFolder, state: State | None) -> None:
     """Load the checkpoint into the run, if there is one."""
     if state is None:
+        if work.config.extends:
+            continue_from(work)
         return
     before, loop = state.get("origin", {}), work.loop
     with folder.consistent():
+        if "extends" in before:
+            work.origin["extends"] = before["extends"]
         if earlier := before.get("imports_before", []) + changed_imports(before, work.origin):
             work.origin["imports_before"] = earlier
         if earlier := before.get("config_before", []) + changed_fields(state, work.config):

@@ -206,7 +206,8 @@ class Step:
     def task_of(self) -> Tensor:
         """(classes,) the first task of every class."""
         first = {c: task.index for task in reversed(self._stream.tasks) for c in task.classes}
-        tasks = [first[c] for c in sorted(first)]
+        later = len(self._stream.tasks)  # of classes to come
+        tasks = [first.get(c, later) for c in range(len(self._stream.names))]
         return torch.tensor(tasks).to(self._device, non_blocking=True)
 
     def generator(self, name: str) -> torch.Generator:

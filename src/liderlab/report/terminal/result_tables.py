@@ -130,6 +130,9 @@ def provenance(result: Result) -> list[str]:
         images = f"{sum(train):,} training and {sum(test):,} test images"
         lines.append(f"data: {images}, {len(train)} tasks of {_span(train)} and {_span(test)}")
         lines.append(f"fingerprint of the data: {data['fingerprint']}")
+    if before := result.get("extends"):
+        tasks = f"{before['tasks']} task{'s' * (before['tasks'] != 1)}"
+        lines.append(f"extends {before['run']}, which had trained {tasks}")
     if weights := result.get("pretrained"):
         lines.append(f"pre-trained weights: {weights['name']}, SHA-256 {weights['sha256']}")
     for file in result.get("imports", []):
