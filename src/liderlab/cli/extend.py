@@ -28,7 +28,7 @@ def extend(
         Path | None, option("The new run's folder.", metavar="DIR", default="RUN-extended")
     ] = None,
 ) -> None:
-    """Let a finished run go on with tasks of new classes, as a run of its own.
+    """Let a finished run go on with new classes, as a new run.
 
     Reads config.yaml, result.json and the last checkpoint in RUN, and the data of the old and the
     new tasks; writes the same files as lider run, into --out, and nothing into RUN. Network,
