@@ -14,7 +14,7 @@ from liderlab.training.loop import StepDone
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_lider_works_with_the_default_network(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a few random images of the benchmark's shape: no data needed."""
+    """On a few random images of the benchmark's shape, and narrower: no data needed."""
     shape = [int(side) for side in BENCHMARKS[name].facts["image"].split("x")]
     pixels = torch.randint(0, 256, (8, *shape), generator=torch.Generator().manual_seed(0))
     images = Images(pixels.to(torch.uint8), torch.arange(8) % 4)
@@ -22,6 +22,7 @@ def test_lider_works_with_the_default_network(name: str, monkeypatch: pytest.Mon
     monkeypatch.setattr("liderlab.runs.build.benchmark_stream", lambda config: stream)
     tree: dict[str, Any] = {
         "benchmark": {"name": name, "tasks": 2},
+        "backbone": {"width": 16},
         "regularizers": {"lider": {}},
         "memory": {"size": 4},
         "training": {"epochs": 1, "batch_size": 2, "milestones": []},
