@@ -1,0 +1,300 @@
+"""Damaged and random input of every kind: a result or one sentence, no traceback, no hang.
+
+    python benchmarks/fuzz_campaign.py --cases 10000
+    python benchmarks/fuzz_campaign.py --only 1234        # repeats one case, with its traceback
+
+A case damages a configuration, a YAML text, a run folder, a checkpoint (with a valid checksum), an
+archive, an image, or a command line, and hands it to the code that reads it. Exit code 1 if any
+case ends in a traceback or takes more than 60 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import tarfile
+import tempfile
+import time
+import traceback
+import warnings
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+
+import liderlab.runs.execute as execution
+from liderlab.cli import main as command
+from liderlab.config.merging import make_config
+from liderlab.config.schema import RunConfig
+from liderlab.config.yaml_values import read_yaml
+from liderlab.errors import UserError
+from liderlab.methods import METHODS
+from liderlab.regularizers import REGULARIZERS
+from liderlab.runs.build import completed
+from liderlab.runs.checkpoints import read_state, write_state
+from liderlab.runs.execute import run
+from liderlab.runs.folder import RunFolder
+from liderlab.streams.datasets.image_decoding import decode
+from liderlab.streams.storage.archives import unpack
+
+SECONDS = 60
+SMALL = {
+    "benchmark": "synthetic",
+    "backbone": {"width": 4},
+    "regularizers": {"lider": {}},
+    "memory": {"size": 8},
+    "training": {"epochs": 1, "batch_size": 32},
+    "threads": 1,
+}
+WORDS = ["run", "list", "show", "resume", "sweep", "data", "--method", "er", "--lider", "--buffer"]
+WORDS += ["--set", "training.lr=1", "memory.size=-1", "--json", "3", "-1", "x", "--config", "a.b=c"]
+WORDS += [
+    "--tasks",
+    "--class-order",
+    "1,2",
+    "--regularizer",
+    "oewc",
+    "=",
+    "\x1b[31m",
+    "é",
+    "",
+    "--",
+]
+YAML = [
+    b"&a",
+    b"*a",
+    b"<<: *a",
+    b"!!python/object:os.system",
+    b"? ",
+    b"- ",
+    b": ",
+    b"{",
+    b"[",
+    b"|",
+]
+READERS = ["show x", "resume x", "predict x i.png", "report x -o r.html", "compare x x", "runs ."]
+
+
+class Hang(BaseException):
+    """A case takes too long."""
+
+
+def hang(*_: object) -> None:
+    raise Hang
+
+
+def value(dice: random.Random, depth: int = 2) -> Any:
+    """A random value, also nested."""
+    names = [*METHODS, *REGULARIZERS, "resnet18", "split-digits", "name", "alpha", "5m", "natural"]
+    plain = [None, True, -1, 0, 3, 10**20, 0.5, float("nan"), float("inf"), "", "x" * 300]
+    kind = dice.randrange(4 if depth else 2)
+    if kind == 2:
+        return [value(dice, depth - 1) for _ in range(dice.randrange(3))]
+    if kind == 3:
+        return {dice.choice(names): value(dice, depth - 1) for _ in range(dice.randrange(3))}
+    return dice.choice(plain if kind else names)
+
+
+def damaged(dice: random.Random, data: bytes, tokens: list[bytes] = YAML) -> bytes:
+    """The bytes with some changed, deleted, repeated or inserted."""
+    content = bytearray(data)
+    for _ in range(dice.randint(1, 4)):
+        place = dice.randrange(len(content) + 1)
+        kind = dice.randrange(5)
+        if kind == 0 and place < len(content):
+            content[place] = dice.randrange(256)
+        elif kind == 1:
+            del content[place : place + dice.randint(1, 200)]
+        elif kind == 2:
+            content[place:place] = content[place : place + dice.randint(1, 200)]
+        elif kind == 3:
+            content[place:place] = dice.choice(tokens)
+        else:
+            del content[place:]
+    return bytes(content)
+
+
+def changed(dice: random.Random, tree: Any) -> Any:
+    """The tree with one leaf or branch replaced or removed."""
+    if isinstance(tree, dict) and tree and dice.random() < 0.9:
+        key = dice.choice(list(tree))
+        if dice.random() < 0.1:
+            return {name: branch for name, branch in tree.items() if name != key}
+        return {**tree, key: changed(dice, tree[key])}
+    if isinstance(tree, list) and tree and dice.random() < 0.7:
+        place = dice.randrange(len(tree))
+        return [*tree[:place], changed(dice, tree[place]), *tree[place + 1 :]]
+    if isinstance(tree, torch.Tensor) and dice.random() < 0.7:
+        shapes = [tree.flatten()[:1], tree[..., None], tree.double(), -tree.int(), tree * torch.nan]
+        return dice.choice(shapes)
+    return value(dice)
+
+
+def call(arguments: list[str]) -> None:
+    """A command in this process: an exit code, never another exception."""
+    sys.argv = ["lider", *arguments]
+    try:
+        command()
+    except SystemExit as ending:
+        if ending.code not in (None, 0, 1, 2, 130):
+            raise RuntimeError(f"exit code {ending.code}") from ending
+
+
+def fuzz_configuration(dice: random.Random, work: Path) -> None:
+    fields = [*RunConfig.model_fields, "trainign"]
+    with suppress(UserError):
+        completed(make_config({dice.choice(fields): value(dice, 3) for _ in range(3)}))
+
+
+def fuzz_yaml(dice: random.Random, work: Path) -> None:
+    text = (work / "whole/config.yaml").read_bytes()
+    (work / "c.yaml").write_bytes(damaged(dice, text))
+    with suppress(UserError):
+        completed(make_config(read_yaml(work / "c.yaml")))
+
+
+def fuzz_folder(dice: random.Random, work: Path) -> None:
+    folder = work / "x"
+    file = dice.choice([path for path in folder.rglob("*") if path.is_file()])
+    kind = dice.randrange(4)
+    content = file.read_bytes()
+    file.unlink()
+    if kind == 0:
+        file.mkdir()
+    elif kind == 1 and file.name == "result.json":
+        file.write_text(json.dumps(changed(dice, json.loads(content))))
+    elif kind < 3:
+        file.write_bytes(damaged(dice, content))
+    if dice.random() < 0.3:
+        with suppress(OSError):
+            (folder / "result.json").unlink()
+    call(dice.choice(READERS).split())
+
+
+def fuzz_checkpoint(dice: random.Random, work: Path) -> None:
+    folder = RunFolder(work / "x")
+    for file in folder.checkpoints.files():
+        state = changed(dice, read_state(file))
+        write_state(file, state if isinstance(state, dict) else {"state": state})
+    if dice.random() < 0.7:
+        (folder.path / "result.json").unlink()
+    call(dice.choice(READERS).split())
+
+
+def fuzz_archive(dice: random.Random, work: Path) -> None:
+    name = dice.choice(["a.zip", "a.tar", "a.tar.gz", "a.tar.xz"])
+    (work / "b").write_bytes(damaged(dice, (work / name).read_bytes()))
+    (work / "out").mkdir()
+    with suppress(UserError):
+        unpack(work / "b", work / "out", lambda *_: None)
+
+
+def fuzz_image(dice: random.Random, work: Path) -> None:
+    name = dice.choice(["i.png", "i.jpg", "i.gif", "i.bmp", "i.tif", "i.webp"])
+    (work / "j").write_bytes(damaged(dice, (work / name).read_bytes()))
+    with suppress(UserError):
+        decode(work / "j", (dice.choice([1, 3]), 8, 8))
+
+
+def fuzz_arguments(dice: random.Random, work: Path) -> None:
+    build = execution.build
+    execution.build = stop_here  # type: ignore[assignment]
+    try:
+        call([dice.choice(WORDS) for _ in range(dice.randint(1, 7))])
+    finally:
+        execution.build = build
+
+
+def stop_here(*_: object) -> None:
+    raise UserError("this would have run")
+
+
+KINDS: dict[str, Callable[[random.Random, Path], None]] = {
+    "configuration": fuzz_configuration,
+    "yaml": fuzz_yaml,
+    "run folder": fuzz_folder,
+    "checkpoint": fuzz_checkpoint,
+    "archive": fuzz_archive,
+    "image": fuzz_image,
+    "arguments": fuzz_arguments,
+}
+
+
+def prepare(work: Path) -> None:
+    """The intact inputs that cases damage."""
+    run(make_config(SMALL), work / "whole")
+    picture = Image.new("RGB", (9, 7), (200, 30, 5))
+    for suffix in ("png", "jpg", "gif", "bmp", "tif", "webp"):
+        picture.save(work / f"i.{suffix}")
+    with zipfile.ZipFile(work / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(work / "i.png", "d/i.png")
+    for name, mode in (("a.tar", "w"), ("a.tar.gz", "w:gz"), ("a.tar.xz", "w:xz")):
+        with tarfile.open(work / name, mode) as archive:  # type: ignore[call-overload]
+            archive.add(work / "whole/config.yaml", "d/c")
+
+
+def try_case(number: int, seed: int, work: Path) -> tuple[str, str]:
+    """The kind of the case, and its traceback, if any."""
+    dice = random.Random(f"{seed}-{number}")
+    kind = list(KINDS)[number % len(KINDS)]
+    for leftover in ("x", "out"):
+        shutil.rmtree(work / leftover, ignore_errors=True)
+    shutil.copytree(work / "whole", work / "x")
+    signal.alarm(SECONDS)
+    try:
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            KINDS[kind](dice, work)
+    except (Exception, Hang):
+        return kind, traceback.format_exc()
+    finally:
+        signal.alarm(0)
+    return kind, ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--cases", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int, help="repeat one case")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGALRM, hang)
+    began, counts, failed = time.monotonic(), Counter[str](), 0
+    with tempfile.TemporaryDirectory() as name:
+        os.chdir(name)
+        prepare(Path(name))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        numbers = range(options.cases) if options.only is None else [options.only]
+        for number in numbers:
+            kind, trace = try_case(number, options.seed, Path(name))
+            counts[kind] += 1
+            if trace:
+                failed += 1
+                print(f"case {number} ({kind}): {trace.strip().splitlines()[-1]}", flush=True)
+                if options.only is not None:
+                    print(trace)
+        os.chdir("/")
+    growth = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    print(
+        f"{counts.total()} cases ({kinds}) in {time.monotonic() - began:.0f} s: {failed} "
+        f"tracebacks or hangs; peak memory grew by {growth:.0f} MB"
+    )
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
