@@ -3,6 +3,7 @@
 All faults: pytest -m slow tests/runs/test_disk_faults.py
 """
 
+import math
 from collections import Counter
 from pathlib import Path
 
@@ -29,6 +30,12 @@ CONFIG = make_config(
         "threads": 1,
     }
 )
+
+
+@pytest.fixture(autouse=True)
+def no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """progress.json is written once a second: without it, every run has the same operations."""
+    monkeypatch.setattr("liderlab.runs.recorder.PROGRESS_EVERY", math.inf)
 
 
 @pytest.fixture(scope="module")

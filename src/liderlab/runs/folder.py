@@ -160,7 +160,8 @@ class RunFolder:
 
     def begin(self, config: RunConfig) -> None:
         """Start afresh: delete an earlier run's files, and no others."""
-        self._clear()
+        with write_errors(self.path):
+            self._clear()
         try:
             self._write_config(config)
         except UserError:
