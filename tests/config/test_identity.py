@@ -91,3 +91,16 @@ def test_records_of_schema_1_and_runs_of_today_are_one_experiment() -> None:
     assert "devices" not in config
     now = stored_config(config).model_dump(mode="json")
     assert experiment_fields(now) == experiment_fields(config) == experiment_fields(migrate(config))
+
+
+def test_later_options_at_their_defaults_do_not_split_an_experiment() -> None:
+    """A run of GDumb from before them and one of today are repetitions of one experiment."""
+    older = {"method": {"name": "gdumb", "fit_epochs": 250}, "regularizers": {"lider": {}}}
+    later = {"momentum": 0.9, "optimizer_per": "fit", "collect": "once"}
+    today = {
+        "method": {**older["method"], **later},
+        "regularizers": {"lider": {"draw": "reuse", "order": "c-0"}},
+    }
+    assert experiment_fields(today) == experiment_fields(older)
+    other = {**today, "method": {**today["method"], "collect": "every-epoch"}}
+    assert experiment_fields(other) != experiment_fields(older)

@@ -18,11 +18,15 @@ from .schema import MayDiffer, RunConfig, Scope
 from .yaml_values import Tree
 
 PINNED_FIRST = ("estimator", "reading", "weights")
-UNSAID = NEW_IN_3 | {
-    f"regularizers.lider.{name}": value for name, value in PAPER.items() if name not in PINNED_FIRST
-}
-"""Values that older configurations did not spell out: fields of schema 3, and the options that
-presets pin since forms of LiDER have names. A run that has these values keeps its identity."""
+GDUMB = {"method.momentum": 0.9, "method.optimizer_per": "fit", "method.collect": "once"}
+UNSAID = (
+    NEW_IN_3
+    | GDUMB
+    | {f"regularizers.lider.{k}": v for k, v in PAPER.items() if k not in PINNED_FIRST}
+)
+"""Values that older configurations did not spell out: fields of schema 3, later options of GDumb,
+and the options that presets pin since forms of LiDER have names. A run that has these values keeps
+its identity."""
 
 
 @cache
