@@ -44,7 +44,10 @@ def measure(varied: str, value: int) -> dict[str, list[StepTime]]:
     stages = STAGES[: value if varied == "stages" else len(STAGES)]
     return {
         form: time_steps(
-            loop_step(prepared_run(**size, lider={"estimator": form, "stages": stages})), STEPS
+            loop_step(
+                prepared_run(**size, regularizers={"lider": {"estimator": form, "stages": stages}})
+            ),
+            STEPS,
         )
         for form in FORMS
     }

@@ -19,7 +19,7 @@ def main() -> None:
     print(machine(parser.parse_args().threads))
     for size, steps in STEPS.items():
         for estimator in ("spatial", "batch"):
-            step = loop_step(prepared_run(*size, lider={"estimator": estimator}))
+            step = loop_step(prepared_run(*size, regularizers={"lider": {"estimator": estimator}}))
             shares = [found.share for found in time_steps(step, steps)]
             low, _, high = quantiles(shares, n=4, method="inclusive")
             name = f"{size[0]}, width {size[1]}, {size[2]}x{size[2]}, {estimator}"

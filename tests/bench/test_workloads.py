@@ -11,7 +11,7 @@ SMALL = {"backbone": "convnet-small", "width": 8, "side": 8, "batch": 8, "memory
 
 @pytest.mark.parametrize("draw", ["reuse", "fresh"])
 def test_a_prepared_run_replays_from_its_first_step(draw) -> None:
-    work = workloads.prepared_run(**SMALL, lider={"draw": draw})
+    work = workloads.prepared_run(**SMALL, regularizers={"lider": {"draw": draw}})
     event = next(iter(work.loop))
     assert isinstance(event, StepDone)
     assert event.task.index == 1

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from ..errors import unknown
+from ..regularizers import REGULARIZERS
 from ..runs.provenance import versions
 from . import transformer_workload, workloads
 from .interleaved_timing import Action, Clock, Ratio, time_in_turns
@@ -39,9 +40,10 @@ class RatioLimit:
 class Measure:
     """Actions that are timed together, made by `make(quick)`, and the limits of their ratios.
 
-    Steps: `without` LiDER, with its `spatial`, `batch` or `jacobian` form, with its draw `fresh`,
-    and the `bare` forward and backward passes and SGD. Curvature: the Fisher diagonal `row by row`
-    and as `oewc` computes it, `olap`'s factors, one `forward+backward` pass.
+    Steps: `without` regularisers, with one of them by its name, with LiDER's `spatial`, `batch` or
+    `jacobian` form, with its draw `fresh`, and the `bare` forward and backward passes and SGD.
+    Curvature: the Fisher diagonal `row by row` and as `oewc` computes it, `olap`'s factors, one
+    `forward+backward` pass.
     """
 
     summary: str
@@ -58,10 +60,16 @@ def _steps(backbone: str, width: int, side: int, names: str, quick: bool) -> dic
     actions = {}
     for name in names.split():
         lider = workloads.LIDER_OPTIONS.get(name)
-        work = workloads.prepared_run(backbone, width, side, batch=batch, lider=lider)
+        added = {} if lider is None else {"lider": lider}
+        if name in REGULARIZERS:
+            added = {name: FOR_FEW_ROWS.get(name, {}) if quick else {}}
+        work = workloads.prepared_run(backbone, width, side, batch=batch, regularizers=added)
         bare = name == "bare"
         actions[name] = workloads.bare_step(work, batch) if bare else workloads.loop_step(work)
     return actions
+
+
+FOR_FEW_ROWS: dict[str, dict[str, Any]] = {"casper": {"neighbors": 2}}
 
 
 def _lider_limits(most: float) -> list[RatioLimit]:
@@ -92,6 +100,11 @@ MEASURES = {
         partial(_steps, "resnet18", 64, 32, "spatial fresh"),
         [RatioLimit("fresh", "spatial", least=1.8)],
         rounds=5,
+    ),
+    "regularizers": Measure(
+        "er-ace step with each regulariser; as resnet18-16",
+        partial(_steps, "resnet18", 16, 32, " ".join(["without", *REGULARIZERS])),
+        [RatioLimit(name, "without") for name in REGULARIZERS],
     ),
     "jacobian": Measure(
         "local constants, beyond the paper; as resnet18-16",

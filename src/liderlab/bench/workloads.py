@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -38,7 +39,7 @@ def prepared_run(
     *,
     batch: int = 64,
     memory: int = 500,
-    lider: dict[str, Any] | None = None,
+    regularizers: Mapping[str, dict[str, Any]] | None = None,
 ) -> Run:
     """A run of er-ace at the beginning of its second task, with a full memory."""
     benchmark = {"name": "synthetic", "tasks": 2, "classes": CLASSES, "side": side}
@@ -48,13 +49,16 @@ def prepared_run(
         "backbone": {"name": backbone, "width": width},
         "memory": {"size": memory},
         "training": {"batch_size": batch, "epochs": 10**6, "lr": 0.001},
-        "regularizers": {} if lider is None else {"lider": lider},
+        "regularizers": dict(regularizers or {}),
     }
     work = build(completed(make_config(options)))
     past = work.stream.tasks[0].train
     rows = past.rows(torch.arange(len(past)))
     while len(work.loop.memory) < memory:
         work.loop.memory.offer(work.loop.generators("memory"), **rows)
+    first = work.stream.tasks[0]
+    for regularizer in work.loop.regularizers:  # some begin with what they keep of a task
+        regularizer.end_task(work.loop._step(first, work.loop._plan(first)[0], 0))
     work.loop.cursor = Cursor(task=1)
     return work
 

@@ -18,6 +18,7 @@ NAMES = (
     "resnet18-16",
     "efficientnet-b2",
     "fresh",
+    "regularizers",
     "jacobian",
     "tokens",
     "curvature",
@@ -45,7 +46,7 @@ def bench(
     threads: o.Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Measure what LiDER, the loop and curvature regularisers cost.
+    """Measure what LiDER, the loop and other regularisers cost.
 
     Variants take turns; ratios are medians over the rounds, with their middle half. Reads no
     data; writes --out, if given.

@@ -50,10 +50,17 @@ def report(
     print(f"wrote {out}: {shown} run{'s' * (shown != 1)}, {size:.1f} MB")
 
 
-def write_page(folders: Sequence[Path], file: Path, title: str, memory: bool = False) -> None:
+def write_page(
+    folders: Sequence[Path],
+    file: Path,
+    title: str,
+    memory: bool = False,
+    figure: bytes | None = None,
+) -> None:
     """Write the page about the runs of another command; name the damaged ones it leaves out."""
     from ..report.page.html import write_report
     from ..report.run_records import read_all
 
     records, damaged = read_all(folders)
-    report_damaged([*damaged, *write_report(records, file, title=title, memory=memory)])
+    left_out = write_report(records, file, title=title, memory=memory, figure=figure)
+    report_damaged([*damaged, *left_out])

@@ -42,6 +42,25 @@ def study(
             values=completion.benchmarks,
         ),
     ] = None,
+    methods: Annotated[
+        list[str] | None,
+        option("Of the matrix; repeat it.", default="er-ace, der++", values=completion.methods),
+    ] = None,
+    regularizers: Annotated[
+        list[str] | None,
+        option(
+            "Of the matrix; repeat it. lider+star: both at once.",
+            default="those of the field",
+            values=completion.regularizers,
+        ),
+    ] = None,
+    tries: Annotated[
+        int | None, option("Tries that tune every cell of the matrix.", default="3", min=1, max=9)
+    ] = None,
+    budget: Annotated[
+        str | None,
+        option("equal-steps, equal-passes or equal-seconds: of the matrix.", metavar="BUDGET"),
+    ] = None,
     device: o.Device = None,
     threads: o.Threads = None,
     workers: Annotated[
@@ -60,7 +79,14 @@ def study(
     from ..paper.studies.cases import Request
 
     asked = given(benchmark=benchmark, device=device, workers=workers)
-    if not find_study(name).settings and asked:
+    of_matrix = given(methods=methods, regularizers=regularizers, tries=tries, budget=budget)
+    chosen = find_study(name)
+    if of_matrix and chosen.execute is None:
+        raise UserError(
+            f"the study {name} has methods and regularisers of its own: leave out "
+            f"{' and '.join(f'--{option}' for option in of_matrix)}, or choose the study matrix"
+        )
+    if not chosen.settings and chosen.execute is None and asked:
         raise UserError(
             f"the study {name} has no runs, only small networks of its own on the CPU: "
             f"leave out {' and '.join(f'--{option}' for option in asked)}"
@@ -70,7 +96,17 @@ def study(
         from ..sweeps.engine import threads_each
 
         threads = threads_each("local", workers)
-    request = Request(scale, seeds, benchmark, device, threads)
+    request = Request(
+        scale,
+        seeds,
+        benchmark,
+        device,
+        threads,
+        methods=tuple(methods or ()),
+        regularizers=tuple(regularizers or ()),
+        tries=tries or 3,
+        budget=budget or "equal-steps",
+    )
 
     from ..paper.studies.study_execution import run_study
     from ..report.study_files import FILES, write_study
@@ -79,8 +115,9 @@ def study(
     with explain_stop():
         completed = run_study(name, request, out, runner(workers), new_console(stderr=True).print)
     write_study(completed, out / name)
-    if finished := [p.folder for p in completed.runs if p.name not in completed.failed]:
-        write_page(finished, out / name / "report.html", completed.study.title)
+    if shown := completed.tested():
+        figure = (out / name / "figure.png").read_bytes()
+        write_page(shown, out / name / "report.html", completed.study.title, figure=figure)
     if as_json:
         print_json(completed.document())
     else:

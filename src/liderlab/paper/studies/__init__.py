@@ -25,6 +25,7 @@ _STUDIES = (
     ("weight-perturbation", "weight_perturbation", "loss and accuracy under noisy weights"),
     ("hessian", "hessian", "curvature of the loss"),
     ("efficiency", "efficiency", "memory, speed and accuracy of growing networks"),
+    ("matrix", "matrix", "every regulariser on every method, tuned alike; beyond the paper"),
     ("toy", "toy", "a decision boundary in the plane, task by task"),
 )
 _ANALYSES = (  # of single runs: `lider analyze NAME RUN` offers them, too

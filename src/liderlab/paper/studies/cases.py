@@ -44,6 +44,8 @@ LABELS = {
 METHOD_NAMES = {
     "joint": "Joint",
     "finetune": "Finetune",
+    "er": "ER",
+    "der": "DER",
     "icarl": "iCaRL",
     "der++": "DER++",
     "x-der-rpc": "X-DER-RPC",
@@ -53,21 +55,33 @@ METHOD_NAMES = {
 }
 
 
+BUDGETS = ("equal-steps", "equal-passes", "equal-seconds")
+
+
 @dataclass(frozen=True)
 class Request:
-    """Options of a study. benchmark: only the settings on it, or a stand-in for all of them."""
+    """Options of a study. benchmark: only the settings on it, or a stand-in for all of them.
+
+    methods, regularizers ("lider+star": both), tries, budget: of the matrix; () takes its own.
+    """
 
     scale: str = "smoke"
     seeds: int = 1
     benchmark: str | None = None
     device: str = "cpu"
     threads: int | None = None
+    methods: tuple[str, ...] = ()
+    regularizers: tuple[str, ...] = ()
+    tries: int = 3
+    budget: str = "equal-steps"
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
             raise unknown("scale", self.scale, SCALES)
         if self.seeds < 1:
             raise UserError(f"a study needs at least one seed, not {self.seeds}")
+        if self.budget not in BUDGETS:
+            raise unknown("budget", self.budget, BUDGETS)
         if self.benchmark is not None and not self.benchmark.startswith("folder:"):
             BENCHMARKS.entry(self.benchmark)
 

@@ -171,6 +171,52 @@ def matrices(panels: Sequence[Matrix], label: str) -> Figure:
     return figure
 
 
+def gains(rows: Sequence[Row]) -> Figure:
+    """A heat map of gains with their intervals: methods down, regularisers across. A cell is pale
+    if its interval holds zero, or if it has none."""
+    methods, columns = (
+        list(dict.fromkeys(row[key] for row in rows)) for key in ("method", "column")
+    )
+    cell = {(row["method"], row["column"]): row for row in rows}
+    table = [[cell.get((method, column)) for column in columns] for method in methods]
+    values = [[None if row is None else float(row["gain"]) for row in line] for line in table]
+    most = max((abs(v) for line in values for v in line if v is not None), default=0) or 1.0
+    shades = [[1.0 if row and clear(row) else PALE for row in line] for line in table]
+    figure = style.new_figure(1.15 * len(columns) + 2.4, 0.62 * len(methods) + 1.5)
+    axes = figure.subplots()
+    image = style.draw_matrix(
+        axes, values, (-most, most), form=None, cmap=style.DIVERGING, alpha=shades, aspect="auto"
+    )
+    for y, line in enumerate(table):
+        for x, row in enumerate(line):
+            if row is not None:
+                dark = clear(row) and abs(row["gain"]) > most / 2
+                look: Any = {"ha": "center", "va": "center", "fontsize": style.SMALL}
+                axes.text(x, y, _gain(row), color="white" if dark else "black", **look)
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(methods)), [METHOD_NAMES.get(m, m) for m in methods])
+    figure.colorbar(image, ax=axes, label="ΔFAA (points)", shrink=0.9)
+    return figure
+
+
+PALE = 0.25
+
+
+def clear(row: Row) -> bool:
+    """Whether the interval of a gain leaves out zero.
+
+    >>> clear({"gain_low": -0.5, "gain_high": 2.0}), clear({"gain_low": 0.1, "gain_high": 2.0})
+    (False, True)
+    """
+    low, high = row["gain_low"], row["gain_high"]
+    return low is not None and (low > 0 or high < 0)
+
+
+def _gain(row: Row) -> str:
+    gain, low, high = row["gain"], row["gain_low"], row["gain_high"]
+    return f"{gain:+.1f}" if low is None else f"{gain:+.1f}\n{low:+.1f} … {high:+.1f}"
+
+
 def _layout(panels: int, width: float) -> tuple[int, int]:
     """Panels of this width across, as many as fit on a page, and rows of them."""
     across = max(1, min(panels, int(style.PAGE / width)))

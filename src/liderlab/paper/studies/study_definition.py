@@ -63,6 +63,20 @@ class Findings:
         return replace(self, notes=[*self.notes, *notes])
 
 
+def _nothing(finished: Sequence[FinishedCase], request: Request) -> Findings:
+    """The findings of a study whose `execute` has made them already."""
+    return Findings([], [])
+
+
+@dataclass(frozen=True)
+class Executed:
+    """A study that planned its own runs. failed: the reason for each run that failed, by name."""
+
+    findings: Findings
+    runs: list[PlannedRun]
+    failed: dict[str, str]
+
+
 @dataclass(frozen=True)
 class Study:
     """One table or figure of the paper.
@@ -74,13 +88,15 @@ class Study:
 
     compute: findings from the finished runs. show: the figure. measure: analyses the run in
     a folder, at a scale; `lider analyze` calls it, too. Its value is stored in a file.
-    needs_memory: whether `measure` uses the memory of the run.
+    needs_memory: whether `measure` uses the memory of the run. execute: in the place of all that, a
+    study that plans runs by the results of others (the matrix).
     """
 
     title: str
     paper: str
-    compute: Callable[[Sequence[FinishedCase], Request], Findings]
     show: Callable[[Findings], Figure]
+    compute: Callable[[Sequence[FinishedCase], Request], Findings] = _nothing
+    execute: Callable[[Request, Path, RunAll], Executed] | None = None
     measure: Callable[[Path, str], dict[str, Any]] | None = None
     needs_memory: bool = False
     settings: tuple[str, ...] = ()

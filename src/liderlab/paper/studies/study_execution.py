@@ -35,6 +35,14 @@ class CompletedStudy:
     runs: list[PlannedRun]
     failed: dict[str, str]
 
+    def tested(self) -> list[Path]:
+        """The finished runs on test images; those that tuned something are left out."""
+        return [
+            plan.folder
+            for plan in self.runs
+            if plan.name not in self.failed and plan.config.benchmark.validation is None
+        ]
+
     def document(self) -> dict[str, Any]:
         """The content of result.json."""
         from ...runs.provenance import versions
@@ -75,14 +83,22 @@ def run_study(
     run_all: `run_in_turn`, or a pool of workers. say: called with each message about progress.
     """
     study = find_study(name)
+
+    def run_missing(plans: Sequence[PlannedRun]) -> dict[str, str]:
+        waiting = [plan for plan in plans if not is_finished(plan)]
+        if waiting:
+            check_inputs(waiting, "; or choose with --benchmark")
+        if plans:
+            say(f"{name}: {len(plans)} runs, {len(plans) - len(waiting)} of them finished already")
+        return run_all(waiting) if waiting else {}
+
+    if study.execute is not None:
+        done = study.execute(request, out, run_missing)
+        findings = done.findings.noting(*_notes(study, request, done.failed))
+        return CompletedStudy(name, study, request, findings, done.runs, done.failed)
     planned = plan_runs(study, request, out)
     plans = list({plan.name: plan for _, plan in planned}.values())
-    waiting = [plan for plan in plans if not is_finished(plan)]
-    if waiting:
-        check_inputs(waiting, "; or choose with --benchmark")
-    if plans:
-        say(f"{name}: {len(plans)} runs, {len(plans) - len(waiting)} of them finished already")
-    failed = run_all(waiting) if waiting else {}
+    failed = run_missing(plans)
     if request.threads is not None:
         import torch
 

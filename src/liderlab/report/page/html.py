@@ -37,6 +37,7 @@ def write_report(
     title: str = "Continual-learning report",
     memory: bool = True,
     paper: PaperNumbers | None = None,
+    figure: bytes | None = None,
     progress: Callable[[RunRecord], None] = lambda record: None,
 ) -> list[str]:
     """Write the report; returns a message about each damaged run, which is left out.
@@ -44,6 +45,8 @@ def write_report(
     memory: show the images in the runs' memories, read from their checkpoints.
 
     paper: published numbers to show beside runs of a preset; those of LiDER's paper by default.
+
+    figure: a PNG about all runs, to show first.
     """
     numbers = paper_numbers() if paper is None else paper
     kept: list[RunRecord] = []
@@ -63,7 +66,10 @@ def write_report(
             kept.append(record)
     if problems and not kept:
         raise UserError(problems[0])
-    page = render(title, [("overview", overview(kept, title, numbers)), *blocks])
+    first = overview(kept, title, numbers)
+    if figure is not None:
+        first["figure"] = "data:image/png;base64," + base64.b64encode(figure).decode()
+    page = render(title, [("overview", first), *blocks])
     text = page.encode(errors="backslashreplace")  # a folder's name need not be valid Unicode
     with write_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)

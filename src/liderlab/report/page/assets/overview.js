@@ -108,7 +108,8 @@ function overviewPage() {
         gains.length > 0 && gainCard(gains)));
   }
   refresh();
-  return h("div", {}, words, tiles(), bar, body);
+  const figure = all.figure && card(null, {}, h("img", { src: all.figure, alt: `The figure of ${all.title}`, class: "figure" }));
+  return h("div", {}, words, figure, tiles(), bar, body);
 }
 /* A row's name among others: method, note, benchmark and buffer, without the parts that all share. */
 function nameAmong(group, groups) {
