@@ -31,6 +31,7 @@ ROWS = {
     "weight-perturbation": 28,
     "hessian": 4,
     "efficiency": 4,
+    "matrix": 3,
     "toy": 2,
 }
 

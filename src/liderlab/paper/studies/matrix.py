@@ -12,7 +12,7 @@ from ...functional.statistics import paired_difference, summarise
 from ...runs.folder import RunFolder
 from ...runs.planned_run import PlannedRun
 from .case_runs import plan_run
-from .cases import Request
+from .cases import STAND_IN, Request
 from .matrix_cells import (
     VALIDATION,
     Cell,
@@ -177,7 +177,12 @@ def _notes(request: Request) -> list[str]:
         "equal-seconds": "Epochs are shortened by the time of a step in the tuning runs, so that a "
         "cell trains as long as the method alone, but one epoch at least.",
     }[request.budget]
+    small = (
+        f"Stand-in: run on {request.benchmark or STAND_IN} at smoke scale: it proves that the code "
+        "runs, nothing about methods and regularisers."
+    )
     return [
+        *([small] if request.smoke else []),
         f"Every cell had {request.tries} tries on {VALIDATION:.0%} of the training images, with "
         "one seed: the method alone at its learning rate, the others at their strength, on the "
         "same logarithmic grid around the defaults. Test seeds are others.",

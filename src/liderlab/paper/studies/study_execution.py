@@ -43,6 +43,11 @@ class CompletedStudy:
             if plan.name not in self.failed and plan.config.benchmark.validation is None
         ]
 
+    def _stand_in(self) -> str | None:
+        if self.study.execute is not None and not self.request.smoke:
+            return None  # it has no benchmark of the paper to replace
+        return stand_in(self.study.settings, self.request)
+
     def document(self) -> dict[str, Any]:
         """The content of result.json."""
         from ...runs.provenance import versions
@@ -53,7 +58,7 @@ class CompletedStudy:
             "paper": self.study.paper,
             "scale": self.request.scale,
             "seeds": self.request.seeds,
-            "stand_in": stand_in(self.study.settings, self.request),
+            "stand_in": self._stand_in(),
             "notes": self.findings.notes,
             "rows": self.findings.rows,
             "data": self.findings.data,
