@@ -4,6 +4,7 @@ import pytest
 
 from liderlab.bench.measures import MEASURES, RatioLimit, machine, measure
 from liderlab.errors import UserError
+from liderlab.regularizers import REGULARIZERS
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,8 @@ def test_every_limit_is_about_actions_of_its_measure() -> None:
         names = {side for limit in chosen.limits for side in (limit.above, limit.below)}
         assert names
         if "er-ace" in chosen.summary:
-            assert names <= {"without", "spatial", "batch", "jacobian", "fresh", "bare"}
+            own = {"without", "spatial", "batch", "jacobian", "fresh", "bare"}
+            assert names <= own | set(REGULARIZERS)
 
 
 def test_an_unknown_measure_is_refused() -> None:

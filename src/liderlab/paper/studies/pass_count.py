@@ -12,7 +12,7 @@ from torch import Tensor
 from ...backbones.network import Network
 from ...config.merging import make_config
 from ...config.schema import RunConfig
-from ...training.loop import StepDone
+from ...training.events import StepDone
 
 STEPS = 5
 
