@@ -66,7 +66,8 @@ def test_tutorial_runs(tmp_path: Path) -> None:
         assert text in shown
     assert "er-ace: FAA" in shown
     assert not [output for output in outputs if output.get("name") == "stderr"]
-    assert "folder:tutorial/images" in shown  # the run on own images
+    photos = json.loads((tmp_path / "tutorial/photos/result.json").read_bytes())
+    assert photos["classes"] == ["five", "four", "one", "six", "three", "two", "zero"]
     for page in ("tutorial/sweep/report.html", "tutorial/report.html"):
         assert (tmp_path / page).is_file()
 
