@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 
 from liderlab import add_benchmark, extend, load
 from liderlab.config.merging import make_config
@@ -219,3 +220,20 @@ def test_other_networks_and_unfinished_runs_are_refused(tmp_path: Path, lider: A
     assert (code, err.count("\n")) == (2, 1)
     assert "has not finished" in err
     assert not Path("c").exists()
+
+
+def test_another_folder_has_the_options_of_the_first(
+    tmp_path: Path, lider: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIDER_DATA", str(tmp_path / "data"))
+    for number, name in enumerate(("old/ant", "old/bee", "new/cat")):
+        Path(name).mkdir(parents=True)
+        for image in range(5):
+            Image.new("RGB", (9, 9), (80 * number, 20 * image, 0)).save(f"{name}/{image}.png")
+    small = "--backbone convnet-small --width 8 --epochs 1 --buffer 4 --set benchmark.size=8"
+    first = ("--benchmark", "folder:old", "--tasks", "2", *small.split())
+    assert lider("run", *first, "--out", "a")[0] == 0
+    code, _, err = lider("extend", "a", "--benchmark", "folder:new", "--tasks", "1")
+    assert code == 0, err
+    later = RunFolder("a-extended").config().benchmark.then[0]
+    assert later.options == {"path": str(tmp_path / "new"), "size": 8}

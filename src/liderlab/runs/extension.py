@@ -27,11 +27,17 @@ from .folder import RunFolder
 def extended_config(
     run: str | Path, benchmark: Mapping[str, Any], *layers: Mapping[str, Any]
 ) -> RunConfig:
-    """The configuration of a finished run with the tasks of a further benchmark behind its own."""
+    """The configuration of a finished run with the tasks of a further benchmark behind its own.
+
+    Another folder has the first one's options, such as the images' size, unless it names its own.
+    """
     folder = RunFolder.open(run)
     folder.result()  # refuses an unfinished run
-    before = folder.config().model_dump(mode="json")
-    then = {"then": [*before["benchmark"]["then"], dict(benchmark)]}
+    config = folder.config()
+    before, first = config.model_dump(mode="json"), config.benchmark
+    alike = str(benchmark.get("name")).partition(":")[0] == first.name
+    options = {k: v for k, v in first.options.items() if alike and k != "path"}
+    then = {"then": [*before["benchmark"]["then"], {**options, **benchmark}]}
     return make_config(before, {"extends": str(run), "benchmark": then}, *layers)
 
 
