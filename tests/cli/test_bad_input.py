@@ -23,7 +23,7 @@ import pytest
         ("run --config typo.yaml", "did you mean 'training'"),
         ("run --config broken.yaml", "not valid YAML"),
         ("run --lider-targets wrong", "'learned', 'fixed'"),
-        ("run --lider-on elsewhere", "'replay' or 'stream'"),
+        ("run --lider-on elsewhere", "'stream' or 'both'"),
         ("run --lider --lider-alpha -1", "alpha"),
         ("run --epochs many", "--epochs"),
         ("run --epochs 0", "training.epochs"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from ...config.diff import flat
+from ...config.lider_forms import PAPER
 from ..studies.cases import Case, preset_of
 from .record import LedgerRecord
 
@@ -33,13 +34,18 @@ WORDS = {
     "regularizers.lider.alpha": "LiDER's α",
     "regularizers.lider.beta": "LiDER's β",
 }
+FORM = ("estimator", "reading", "weights")
+"""Options of LiDER's form in which a record may deviate; the others belong to its case."""
 Deviations = dict[str, dict[str, Any]]
 """By dotted name: {"from": the paper's value, "to": ours}; None: no limit, or no value."""
 
 
 def deviations_from_paper(record: LedgerRecord) -> Deviations:
     """The changes of the scale, and every other value that is not the paper's for the case."""
-    row = flat(preset_of(replace(record.case, column="tuned")).config)
+    preset = preset_of(replace(record.case, column="tuned"))
+    row = flat(preset.config)
+    if preset.lider:  # it names the form paper
+        row |= {f"regularizers.lider.{name}": PAPER[name] for name in FORM}
     row["memory.size"] = record.case.buffer if record.case.buffer else row.get("memory.size")
     ours = flat(record.config)
     changes = (record.config.get("scale") or {}).get("changes") or {}
