@@ -15,7 +15,7 @@ def test_list_studies(lider) -> None:
     assert code == 0, err
     assert max(map(len, out.splitlines())) <= 80
     assert all(name in out for name in STUDIES)
-    assert "estimate" in out
+    assert "Number of runs, and processor time" in out
     code, out, _ = lider("list", "studies", "--json")
     tree = {row["name"]: row for row in json.loads(out)}
     assert tree["main"]["estimate"]["paper"]["runs"] == 110

@@ -36,10 +36,16 @@ _ANALYSES = (  # of single runs: `lider analyze NAME RUN` offers them, too
     "hessian",
 )
 
+
+def facts(name: str) -> dict[str, bool]:
+    """open_ended: its runs depend on the command's options, so that they cannot be counted."""
+    return {"analysis": name in _ANALYSES, "open_ended": name == "matrix"}
+
+
 STUDIES = Registry(
     "study",
     {
-        name: Entry(f"{__name__}.{module}:STUDY", summary, {"analysis": name in _ANALYSES})
+        name: Entry(f"{__name__}.{module}:STUDY", summary, facts(name))
         for name, module, summary in _STUDIES
     },
 )

@@ -67,7 +67,8 @@ def study_table(costs: Mapping[str, Mapping[str, StudyCost]]) -> Table:
     table.add_column("")
     for name, cost in costs.items():
         cells = [f"{part.runs} in {duration(part.seconds)}" for part in cost.values()]
-        cells = cells if cost["paper"].runs else ["seconds"] * len(SCALES)
+        without = "–" if STUDIES[name].facts["open_ended"] else "seconds"
+        cells = cells if cost["paper"].runs else [without] * len(SCALES)
         table.add_row(name, *cells, STUDIES[name].summary)
     return table
 
