@@ -88,8 +88,7 @@ class Loop:
         heads: HeadKind = "all",
         task_free: bool = False,
     ) -> None:
-        self.team = team or Team()
-        self._optimizer_per_task = optimizer_per_task and not task_free
+        self.team, self._optimizer_per_task = team or Team(), optimizer_per_task and not task_free
         self.stream, self.method, self.network, self.memory = stream, method, network, memory
         self.regularizers, self.generators = list(regularizers), generators
         self.cursor, self.cost, self.evaluation = Cursor(), Cost(), Evaluation(len(stream.tasks))
