@@ -14,7 +14,8 @@ For each method, on CIFAR-100 with 500 samples at the scale `cpu` (width 8, 4 ep
 
 The scale was chosen by runs without LiDER: the ledger's ER-ACE knows 89 % of its memory and 15 % of
 the test images there, DER++ 85 and 15 %, and one run takes less than ten minutes of one core.
-The plan was committed before its first run.
+The plan was committed before its first run. `lider_gain.json` holds the results so far, by method;
+the script takes tuned values and finished pairs from there and adds its own to it.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from liderlab.functional.statistics import paired_difference
 RATES = [0.01, 0.03, 0.1, 0.3]
 ALPHAS, BETAS = [0.0], [0.3, 1.0, 3.0, 10.0]
 SEEDS = [101, 102, 103, 104, 105]
+RECORDS = Path(__file__).with_suffix(".json")
 WITH_LIDER = {  # presets with the method's own values and LiDER beside them
     "er-ace": "cifar100-500-er-ace-lider-controlled",
     "der++": "cifar100-500-der++-lider-controlled",
@@ -98,30 +100,37 @@ def numbers(result: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def column(runs: dict[int, dict[str, float]], name: str) -> dict[int, float]:
-    return {seed: run[name] for seed, run in runs.items()}
+def column(runs: dict[str, dict[str, float]], name: str) -> dict[int, float]:
+    return {int(seed): run[name] for seed, run in runs.items()}
 
 
-def measure(method: str, out: Path, save: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def measure(method: str, out: Path, record: dict[str, Any], save: Callable[[], None]) -> None:
+    """Add to the record what it lacks."""
     alone, together = f"cifar100-500-{method}", WITH_LIDER[method]
-    rate = tuned(alone, {"training.lr": RATES}, {}, out / "lr")
-    weights = {"regularizers.lider.alpha": ALPHAS, "regularizers.lider.beta": BETAS}
-    strength = tuned(together, weights, rate, out / "lider")
-    record: dict[str, Any] = {"rate": rate, "strength": strength}
-    save(record)
-    record["alone"], record["together"] = {}, {}
+    if "strength" not in record:
+        rate = tuned(alone, {"training.lr": RATES}, {}, out / "lr")
+        weights = {"regularizers.lider.alpha": ALPHAS, "regularizers.lider.beta": BETAS}
+        record |= {"rate": rate, "strength": tuned(together, weights, rate, out / "lider")}
+        save()
+    rate, strength = record["rate"], record["strength"]
     for seed in SEEDS:
-        record["alone"][seed] = tested(alone, rate, seed, out / "alone")
-        record["together"][seed] = tested(together, rate | strength, seed, out / "together")
-        save(record)
-    record["gain"] = {}
+        pair = {"alone": (alone, rate), "together": (together, rate | strength)}
+        for side, (preset, values) in pair.items():
+            done = record.setdefault(side, {})
+            if str(seed) not in done:
+                done[str(seed)] = tested(preset, values, seed, out / side)
+                record["gain"] = gains(record)
+                save()
+
+
+def gains(record: dict[str, Any]) -> dict[str, Any]:
+    """Mean differences over the pairs so far, with 95 % intervals; None for a single pair."""
+    found = {}
     for name in ("faa", "ff", "aia", "memory", "gap"):
-        interval = paired_difference(
-            column(record["together"], name), column(record["alone"], name)
-        )
-        assert interval is not None
-        record["gain"][name] = {"mean": interval.mean, "low": interval.low, "high": interval.high}
-    return record
+        sides = [column(record.get(side, {}), name) for side in ("together", "alone")]
+        if interval := paired_difference(*sides):
+            found[name] = {"mean": interval.mean, "low": interval.low, "high": interval.high}
+    return found
 
 
 def main() -> None:
@@ -129,13 +138,13 @@ def main() -> None:
     parser.add_argument("method", choices=WITH_LIDER)
     parser.add_argument("--out", type=Path, default=Path("runs/gain"))
     arguments = parser.parse_args()
-    folder = arguments.out / arguments.method
+    records = json.loads(RECORDS.read_text()) if RECORDS.exists() else {}
+    record = records.setdefault(arguments.method, {})
 
-    def save(record: dict[str, Any]) -> None:
-        (folder / "record.json").write_text(json.dumps(record, indent=1))
+    def save() -> None:
+        RECORDS.write_text(json.dumps(records, indent=1) + "\n")
 
-    record = measure(arguments.method, folder, save)
-    save(record)
+    measure(arguments.method, arguments.out / arguments.method, record, save)
     for name, gain in record["gain"].items():
         print(f"{name:8} {gain['mean']:+.2f} [{gain['low']:+.2f}, {gain['high']:+.2f}]")
 
