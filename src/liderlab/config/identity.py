@@ -13,20 +13,20 @@ from pydantic import BaseModel
 
 from .diff import flat
 from .lider_forms import PAPER
-from .migrations import NEW_IN_3
+from .migrations import NEW_FIELDS
 from .schema import MayDiffer, RunConfig, Scope
 from .yaml_values import Tree
 
 PINNED_FIRST = ("estimator", "reading", "weights")
 GDUMB = {"method.momentum": 0.9, "method.optimizer_per": "fit", "method.collect": "once"}
 UNSAID = (
-    NEW_IN_3
+    NEW_FIELDS
     | GDUMB
     | {f"regularizers.lider.{k}": v for k, v in PAPER.items() if k not in PINNED_FIRST}
 )
-"""Values that older configurations did not spell out: fields of schema 3, later options of GDumb,
-and the options that presets pin since forms of LiDER have names. A run that has these values keeps
-its identity."""
+"""Values that older configurations did not spell out: fields of schemas 3 and 4, later options of
+GDumb, and the options that presets pin since forms of LiDER have names. A run that has these values
+keeps its identity."""
 
 
 @cache

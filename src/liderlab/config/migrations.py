@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import UserError
 
-SCHEMA = 3
+SCHEMA = 4
 SCHEMA_1 = {
     *("preset", "scale", "benchmark", "method", "regularizers", "backbone", "pretrained"),
     *("memory", "training", "seed", "device", "precision", "compile", "devices", "strategy"),
@@ -20,7 +20,7 @@ SCHEMA_1 = {
 }
 """Fields of the last complete configuration that carried no number."""
 
-NEW_IN_3: dict[str, Any] = {
+NEW_FIELDS: dict[str, Any] = {
     "training.optimizer": {"name": "sgd", "nesterov": False, "dampening": 0.0},
     "training.optimizer_per_task": True,
     "training.clip": None,
@@ -48,8 +48,8 @@ NEW_IN_3: dict[str, Any] = {
     "regularizers.lider.calibration_augmented": False,
     "regularizers.lider.calibration_data": "fit",
 }
-"""Fields that joined with schema 3, by dotted name, at the values of every older run. A run that
-has these values keeps its identity (identity.py), so that older results still count for it."""
+"""Fields that joined with schemas 3 and 4, by dotted name, at the values of every older run. A run
+that has these values keeps its identity (identity.py), so that older results still count for it."""
 
 FEWEST = 16
 """Fields of the first one that could name a preset. A hand-written file has fewer."""
@@ -89,13 +89,18 @@ def _to_2(tree: Tree) -> Tree:
 
 
 def _to_3(tree: Tree) -> Tree:
+    """Schema 3 added fields, and the next step adds them with its own."""
+    return tree
+
+
+def _to_4(tree: Tree) -> Tree:
     """Add the new fields to the sections, and to the regularisers, that the file has. The option
     `noise` of the synthetic benchmark is `pixel_noise` now: the field of that name means labels."""
     benchmark = tree.get("benchmark")
     if isinstance(benchmark, Mapping) and benchmark.get("name") == "synthetic":
         new = {"pixel_noise" if k == "noise" else k: v for k, v in benchmark.items()}
         tree = {**tree, "benchmark": new}
-    for name, value in NEW_IN_3.items():
+    for name, value in NEW_FIELDS.items():
         tree = _with(tree, name, value)
     return tree
 
@@ -109,5 +114,5 @@ def _with(tree: Any, name: str, value: Any) -> Any:
     return {key: value, **tree}
 
 
-STEPS: tuple[Callable[[Tree], Tree], ...] = (_to_2, _to_3)
+STEPS: tuple[Callable[[Tree], Tree], ...] = (_to_2, _to_3, _to_4)
 """STEPS[n - 1] brings schema n to schema n + 1."""
