@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import cast
@@ -65,15 +66,18 @@ def _asks_task(module: nn.Module) -> bool:
 def in_fast_layout(network: Network) -> Network:
     """Convert the network to channels_last, which speeds up its convolutions (1.1x on CPUs).
 
-    A network with a strided 1x1 convolution of fewer than 8 channels is left alone: in this layout
-    the backward pass of torch's CPU kernel for it writes out of bounds (torch 2.13).
+    A network with a strided 1x1 convolution of fewer channels than a vector register holds numbers
+    is left alone: in this layout the backward pass of oneDNN's kernel for it writes out of bounds
+    (torch 2.13: below 8 channels with AVX2, below 16 with AVX-512).
     """
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA", "AVX512")
+    fewest = 16 if torch.cpu._is_avx512_supported() and "AVX512" in limit.upper() else 8
     for module in network.modules():
         if (
             isinstance(module, nn.Conv2d)
             and module.kernel_size == (1, 1)
             and module.stride != (1, 1)
-            and module.in_channels < 8
+            and module.in_channels < fewest
         ):
             return network
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
