@@ -46,6 +46,7 @@ ELSEWHERE = {
 NOT_LISTING = {
     "run",  # lider show --json
     "resume",
+    "extend",
     "verify-resume",
     "pretrain",
     "demo",  # lider runs demo --json

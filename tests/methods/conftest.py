@@ -187,11 +187,13 @@ def make_step(
         old = {"task": memory["y"] // per_task, **memory, "x": pixels}
         store.rebuild(torch.zeros(0, dtype=torch.int64), **old)
     method.attach(network, torch.zeros(2, *SHAPE, dtype=DOUBLE))
+    names = [str(c) for c in range(classes)]
+    stream = SimpleNamespace(tasks=all_tasks, transform=AsItIs(), names=names)
     step = ScriptedStep(
         task=all_tasks[task],
         fit=Fit(data, 1, Recipe(lr, batch_size=4, replay_size=3)),
         epoch=0,
-        stream=SimpleNamespace(tasks=all_tasks, transform=AsItIs()),  # type: ignore[arg-type]
+        stream=stream,  # type: ignore[arg-type]
         network=network,
         memory=store,
         regularizers=[],

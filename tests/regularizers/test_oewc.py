@@ -249,7 +249,7 @@ def test_a_network_that_has_diverged_is_one_sentence(name: str, build) -> None:
     loop = build("er", {name: {}}, epochs=1)
     for parameter in loop.network.parameters():
         parameter.data.fill_(torch.inf)
-    loop._learner.step = lambda terms: terms  # nothing stops it before the task ends
+    loop._learner.step = lambda terms, *_: terms  # nothing stops it before the task ends
     with pytest.raises(RunFailed, match=f"after task 1 .* not finite, and {name} cannot"):
         for _ in loop:
             pass

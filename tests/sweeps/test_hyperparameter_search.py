@@ -132,10 +132,11 @@ def test_another_list_of_values_is_refused_and_the_folder_stays_usable(
     search += ["--set", "benchmark.validation=0.3"]
     code, out, err = lider(*search, "--space", "few.yaml", "--trials", "1")
     assert code == 0, err
-    assert yaml.safe_load(out)["benchmark"]["validation"] is None
+    best = yaml.safe_load(Path("my search/best.yaml").read_text())
+    assert best["benchmark"]["validation"] is None
     trial = RunFolder(tmp_path / "my search/trials/0").result()
     assert trial["config"]["benchmark"]["validation"] == 0.3
-    assert "lider run --config 'my search/best.yaml'" in err
+    assert "lider run --config 'my search/best.yaml'" in out
     code, _, err = lider(*search, "--space", "many.yaml", "--trials", "2")
     assert (code, err.count("\n")) == (2, 1)
     assert "chooses training.lr from other values: choose another --out" in err

@@ -23,6 +23,7 @@ from liderlab.training.events import Cursor, StepDone, TaskDone
 from liderlab.training.loop import Loop
 from liderlab.training.step import Step
 from liderlab.types import Batch, Recipe, Task, Terms
+from short_options import SMALL
 
 Build = Callable[..., Loop]
 
@@ -293,7 +294,7 @@ def test_regularizers_meet_the_network_as_the_method_leaves_it(
     regularizer: str, build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(METHODS, "frozen-er", Entry(FrozenER, "ER on a frozen backbone"))
-    loop = build("frozen-er", {regularizer: {}}, epochs=1)
+    loop = build("frozen-er", {regularizer: SMALL.get(regularizer, {})}, epochs=1)
     before = {name: p.detach().clone() for name, p in loop.network.named_parameters()}
     terms = [event.terms for event in loop if isinstance(event, StepDone)]
     assert all(value.isfinite() for step in terms for value in step.values())

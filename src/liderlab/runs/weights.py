@@ -31,7 +31,7 @@ def load_pretrained(backbone: nn.Module, pretrained: str, section: Named) -> dic
         load_weights(backbone, weights_in(path), pretrained, section.name)
     except Misfit as error:
         owner = backbone_of(pretrained)
-        if owner is None or owner == section.model_dump():
+        if owner is None or owner == {"name": section.name, **section.options}:
             raise
         owned = f"they belong to {described(owner)}, which a run takes if it names no backbone"
         raise UserError(f"{error}; {owned}") from None

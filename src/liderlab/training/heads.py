@@ -23,19 +23,17 @@ SHUT = -1e4
 
 
 class Heads:
-    """Closes the outputs that a row is not scored on."""
+    """Closes the outputs that a row is not scored on. kind: seen or task."""
 
     def __init__(self, kind: HeadKind, stream: Stream, device: torch.device) -> None:
         self._kind = kind
         open_to = torch.zeros(len(stream.tasks), len(stream.names), dtype=torch.bool)
-        for task in stream.tasks if kind != "all" else ():
+        for task in stream.tasks:
             known = stream.tasks[: task.index + 1] if kind == "seen" else [task]
             open_to[task.index, seen_classes(known)] = True
         self._open = open_to.to(device)
 
     def __call__(self, logits: Tensor, batch: Batch, now: Task) -> Tensor:
         """logits: (n, classes) of these rows. now: the task in training."""
-        if self._kind == "all":
-            return logits
         rows = self._open[batch.task] if self._kind == "task" else self._open[now.index]
         return logits.masked_fill(~rows, SHUT)

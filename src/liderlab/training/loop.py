@@ -97,7 +97,7 @@ class Loop:
         self._recipe, self._epochs, self._offer, self.budget = recipe, epochs, offer, budget
         self.anytime, self.stopping = anytime, stopping
         self._device = next(network.parameters()).device
-        self._heads = Heads(heads, stream, self._device)
+        self._heads = None if heads == "all" else Heads(heads, stream, self._device)
         example = torch.zeros(2, *stream.image_shape, device=self._device)
         method.attach(network, example)
         for regularizer in self.regularizers:

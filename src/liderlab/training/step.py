@@ -70,7 +70,7 @@ class Step:
         self._generators, self._device, self._offer = generators, device, offer
         self._passes = passes or Passes(network)
         self._deferred = deferred or Deferred(network, team)
-        self._heads = heads or Heads("all", stream, device)
+        self._heads = heads  # None: all classes compete
 
     def net(self, batch: Batch, *, update_stats: bool = True) -> Tensor:
         """Logits of these rows; regularisers may watch the pass. Classes that the run's heads close
@@ -89,9 +89,9 @@ class Step:
                 self._deferred.rows_in_all += batch.rows_in_all
             for regularizer in self._regularizers:
                 around.enter_context(regularizer.hear(batch, self))
-            asked = (batch.task,) if self.network.asks_task else ()
+            asked = (batch.task,) if getattr(self.network, "asks_task", False) else ()
             logits = self._pass(self._passes, batch.x, *asked)
-        return self._heads(logits, batch, self.task)
+        return logits if self._heads is None else self._heads(logits, batch, self.task)
 
     def _pass(self, forward: Callable[..., Tensor], x: Tensor, *asked: Tensor) -> Tensor:
         """A rank without rows lets two blank ones pass, which do not count: so it exchanges the

@@ -28,7 +28,7 @@ def domains(
     normalised by mean and standard deviation of the first domain, and augmented by crops (padding
     size/8) and flips. order: the names of the domains to use, in another order.
     """
-    source = own_folder(path, "domains")
+    source = own_folder(path, "domains", size)
     names = [folder.name for folder in class_folders(source)]
     chosen = names if order is None else list(dict.fromkeys(order))
     for name in chosen:

@@ -33,15 +33,16 @@ def folder(
     deviation, and augmented by crops (padding size/8) and flips. The decoded images are kept in the
     data folder's cache, never in `path`.
     """
-    data = cached_folder(own_folder(path, "folder"), size)
+    data = cached_folder(own_folder(path, "folder", size), size)
     if tasks is None:
         raise UserError(f"choose into how many tasks to split {len(data.names)} classes: --tasks N")
     transform = Augment(data.mean, data.std, padding=size // 8, flip=True)
     return split(data.train, data.test, tasks, class_order, names=data.names, transform=transform)
 
 
-def own_folder(path: str, benchmark: str) -> Path:
-    """The folder that the user named."""
+def own_folder(path: str, benchmark: str, size: int) -> Path:
+    """The folder that the user named, for images of this size."""
+    check_numbers(size=size, at_least=4, at_most=10**4, whole=True)
     if not path:
         raise UserError(f"name the folder: --benchmark {benchmark}:PATH")
     source = absolute(path)
@@ -52,7 +53,6 @@ def own_folder(path: str, benchmark: str) -> Path:
 
 def cached_folder(source: Path, size: int) -> CachedData:
     """The decoded images of a folder of class folders."""
-    check_numbers(size=size, at_least=4, at_most=10**4, whole=True)
     name = "".join(letter if letter.isalnum() else "_" for letter in source.name)
     return cached(f"folder-{name}", source, size, read_folder)
 

@@ -40,7 +40,8 @@ def rotated_mnist(
     root: str | None = None,
 ) -> SplitStream:
     """All digits in every task, turned by 0, d/T, 2d/T, … degrees."""
-    return in_domains(split_mnist(1, class_order, root=root), rotations(tasks, degrees))
+    turns = rotations(tasks, degrees)
+    return in_domains(split_mnist(1, class_order, root=root), turns)
 
 
 def permuted_mnist(
@@ -52,8 +53,8 @@ def permuted_mnist(
 ) -> SplitStream:
     """All digits in every task, from the second on with pixels in an order of its own. seed: of
     these orders."""
-    whole = split_mnist(1, class_order, root=root)
-    return in_domains(whole, permutations(tasks, seed, whole.image_shape))
+    orders = permutations(tasks, seed, (1, 28, 28))
+    return in_domains(split_mnist(1, class_order, root=root), orders)
 
 
 def split_fashion_mnist(
