@@ -90,6 +90,9 @@ def test_some_faults(whole: RunFolder, tmp_path: Path, fault: str) -> None:
         survives(whole, tmp_path / str(number), number, fault)
 
 
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # a crash closes no file
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_operation_fails_once(whole: RunFolder, tmp_path: Path, fault: str) -> None:
