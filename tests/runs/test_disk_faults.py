@@ -90,9 +90,8 @@ def test_some_faults(whole: RunFolder, tmp_path: Path, fault: str) -> None:
         survives(whole, tmp_path / str(number), number, fault)
 
 
-@pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)  # a crash closes no file
+# A crash, which the test simulates in this process, closes no file.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_operation_fails_once(whole: RunFolder, tmp_path: Path, fault: str) -> None:
