@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from copy import deepcopy
 
 import pytest
 import torch
@@ -27,6 +28,14 @@ def test_a_narrow_network_trains_on_larger_images(width: int, size: int) -> None
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_wide_networks_have_the_fast_layout() -> None:
-    network = in_fast_layout(Network(resnet18(10, (3, 8, 8), width=16)))
-    assert network.backbone.conv1.weight.is_contiguous(memory_format=torch.channels_last)
+@pytest.mark.parametrize("width", [4, 16])
+def test_the_fast_layout_changes_neither_outputs_nor_gradients(width: int) -> None:
+    plain = Network(resnet18(10, (3, 8, 8), width=width)).double()
+    fast = in_fast_layout(deepcopy(plain))
+    assert fast.backbone.conv1.weight.is_contiguous(memory_format=torch.channels_last)
+    x = torch.rand(4, 3, 8, 8, dtype=torch.float64)
+    plain(x).square().sum().backward()
+    fast(x).square().sum().backward()
+    torch.testing.assert_close(fast(x), plain(x))
+    for (name, one), other in zip(plain.named_parameters(), fast.parameters(), strict=True):
+        torch.testing.assert_close(other.grad, one.grad, msg=name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from torch import nn
 from liderlab.errors import UserError
 from liderlab.training.events import StepDone
 from liderlab.training.loop import Loop
-from liderlab.training.precision import Passes, check_precision
+from liderlab.training.precision import Passes, _products_crash, check_precision
 from liderlab.types import Terms
 
 Build = Callable[..., Loop]
@@ -194,3 +195,16 @@ def test_a_precision_that_the_device_lacks_is_refused(monkeypatch: pytest.Monkey
     monkeypatch.setattr(torch, "autocast", refuse)
     with pytest.raises(UserError, match="cpu cannot train in float16: choose --precision float32"):
         check_precision("float16", cpu)
+
+
+def test_a_processor_that_stops_at_half_precision_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    crashing = tmp_path / "python"
+    crashing.write_text("#!/bin/sh\nkill -ILL $$\n")
+    crashing.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(crashing))
+    _products_crash.cache_clear()
+    with pytest.raises(UserError, match="ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16"):
+        check_precision("bfloat16", torch.device("cpu"))
+    _products_crash.cache_clear()

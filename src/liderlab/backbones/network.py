@@ -64,11 +64,11 @@ def _asks_task(module: nn.Module) -> bool:
 
 
 def in_fast_layout(network: Network) -> Network:
-    """Convert the network to channels_last, which speeds up its convolutions (1.1x on CPUs).
+    """Convert the network to channels_last, for faster convolutions (1.1x to 1.4x on a CPU).
 
-    A network with a strided 1x1 convolution of fewer channels than a vector register holds numbers
-    is left alone: in this layout the backward pass of oneDNN's kernel for it writes out of bounds
-    (torch 2.13: below 8 channels with AVX2, below 16 with AVX-512).
+    A strided 1x1 convolution of fewer channels than a vector register holds numbers skips pixels
+    before it convolves: in this layout the backward pass of oneDNN's strided kernel writes out of
+    bounds (torch 2.13: below 8 channels with AVX2, below 16 with AVX-512).
     """
     limit = os.environ.get("ONEDNN_MAX_CPU_ISA", "AVX512")
     fewest = 16 if torch.cpu._is_avx512_supported() and "AVX512" in limit.upper() else 8
@@ -79,5 +79,12 @@ def in_fast_layout(network: Network) -> Network:
             and module.stride != (1, 1)
             and module.in_channels < fewest
         ):
-            return network
+            _stride_by_slicing(module)
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def _stride_by_slicing(convolution: nn.Conv2d) -> None:
+    """The same function of x, without a strided kernel."""
+    rows, columns = convolution.stride
+    convolution.stride = (1, 1)
+    convolution.register_forward_pre_hook(lambda _, inputs: inputs[0][..., ::rows, ::columns])

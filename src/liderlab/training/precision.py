@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Literal, cast
 
 import torch
@@ -74,6 +77,11 @@ def check_precision(precision: Precision, device: torch.device) -> None:
     """Refuse a precision in which the device cannot train."""
     if (half := HALF.get(precision)) is None:
         return
+    if device.type == "cpu" and _products_crash(precision):
+        raise UserError(
+            f"this processor announces {precision} instructions that stop the program: set "
+            "ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16, or choose --precision float32"
+        )
     try:
         layer, x = nn.Conv2d(1, 1, 1, device=device), torch.zeros(1, 1, 2, 2, device=device)
         with torch.autocast(device.type, half):
@@ -82,3 +90,13 @@ def check_precision(precision: Precision, device: torch.device) -> None:
         raise UserError(
             f"{device} cannot train in {precision}: choose --precision float32"
         ) from None
+
+
+@cache
+def _products_crash(precision: Precision) -> bool:
+    """Whether a matrix product ends a process, tried in one of its own.
+
+    Some virtual machines announce AMX and stop at its first instruction.
+    """
+    product = f"import torch; x = torch.ones(64, 64, dtype=torch.{precision}); x @ x"
+    return subprocess.run([sys.executable, "-c", product], capture_output=True).returncode < 0
