@@ -136,6 +136,8 @@ def cases() -> dict[str, dict[str, Any]]:
             "recipe": UNEVEN,
         },
         "idle worst point": {"method": "a-gem", "regularizers": {"sam": {}}, "recipe": TINY},
+        "flat": {"method": "er", "regularizers": {"c-flat": {}}, "recipe": UNEVEN},
+        "idle flat": {"method": "er", "regularizers": {"c-flat": {}}, "recipe": TINY},
         "a head per task": {"method": "er", "heads": "task", "recipe": TINY},
         "slower": {"method": "er", "regularizers": {"ssgd": {"dropout": 0.0}}},
         "fresh": {"method": "er", "regularizers": {"lider": SPATIAL | {"draw": "fresh"}}},

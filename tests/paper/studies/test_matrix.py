@@ -74,9 +74,13 @@ def test_a_budget_shortens_epochs_and_milestones() -> None:
     assert test_config(attempt, request, 0, 0.01).training.epochs == 1
 
 
+def timed(device: str = "cpu", **seconds: Any) -> dict[str, Any]:
+    return {**seconds, "steps": 10, "config": {"device": device}}
+
+
 def shares(budget: str, seconds: dict[Cell, float]) -> dict[Cell, float]:
     results = {
-        cell: {"seconds": s + 5, "seconds_evaluating": [2.0, 3.0], "steps": 10}
+        cell: timed(seconds=s + 5, seconds_evaluating=[2.0, 3.0], seconds_cpu=s + 5)
         for cell, s in seconds.items()
     }
     best = {cell: Try(cell, 1.0) for cell in seconds}
@@ -86,9 +90,16 @@ def shares(budget: str, seconds: dict[Cell, float]) -> dict[Cell, float]:
 def test_shares_of_the_epochs_under_each_budget() -> None:
     alone, sam = Cell("er"), Cell("er", ("sam",))
     assert shares("equal-steps", {alone: 1.0, sam: 4.0}) == {alone: 1.0, sam: 1.0}
-    assert shares("equal-seconds", {alone: 1.0, sam: 4.0}) == {alone: 1.0, sam: 0.25}
+    assert shares("equal-seconds", {alone: 1.0, sam: 4.0}) == pytest.approx({alone: 1.0, sam: 0.25})
     assert shares("equal-seconds", {alone: 1.0, sam: 0.5})[sam] == 1.0  # never longer
     assert shares("equal-passes", {alone: 1.0, sam: 1.0}) == {alone: 1.0, sam: 0.5}
+
+
+def test_a_busy_processor_makes_no_step_dearer() -> None:
+    """Half of the time was spent waiting for other programs; a tenth of the rest, evaluating."""
+    waited = {"seconds": 100.0, "seconds_evaluating": [10.0], "seconds_cpu": 50.0}
+    assert matrix.seconds_per_step(timed(**waited)) == pytest.approx(4.5)
+    assert matrix.seconds_per_step(timed("cuda", **waited)) == pytest.approx(9.0)
 
 
 @pytest.mark.parametrize(("name", "rows"), [("alone", 12), ("sam", 24), ("star", 24), ("bfp", 24)])

@@ -105,9 +105,12 @@ def shares(
 
 
 def seconds_per_step(result: Result) -> float:
-    """Of training alone."""
-    spent: float = result["seconds"] - sum(result["seconds_evaluating"])
-    return max(spent, 1e-9) / result["steps"]
+    """Of training alone; on a CPU the processor's seconds, which other work does not lengthen."""
+    whole: float = result["seconds"]
+    training = 1 - sum(result["seconds_evaluating"]) / max(whole, 1e-9)
+    if result["config"]["device"] == "cpu":
+        whole = result.get("seconds_cpu") or whole
+    return max(whole * training, 1e-9) / result["steps"]
 
 
 def memory_gap(result: Result) -> float | None:
