@@ -42,6 +42,9 @@ def study(
             values=completion.benchmarks,
         ),
     ] = None,
+    lr: Annotated[
+        float | None, option("Learning rate of all runs.", default="the paper's, of each")
+    ] = None,
     methods: Annotated[
         list[str] | None,
         option("Of the matrix; repeat it.", default="er-ace, der++", values=completion.methods),
@@ -78,7 +81,7 @@ def study(
     from ..paper.studies import find_study
     from ..paper.studies.cases import Request
 
-    asked = given(benchmark=benchmark, device=device, workers=workers)
+    asked = given(benchmark=benchmark, lr=lr, device=device, workers=workers)
     of_matrix = given(methods=methods, regularizers=regularizers, tries=tries, budget=budget)
     chosen = find_study(name)
     if of_matrix and chosen.execute is None:
@@ -86,6 +89,8 @@ def study(
             f"the study {name} has methods and regularisers of its own: leave out "
             f"{' and '.join(f'--{option}' for option in of_matrix)}, or choose the study matrix"
         )
+    if lr is not None and chosen.execute is not None:
+        raise UserError(f"the study {name} tunes the learning rate itself: leave out --lr")
     if not chosen.settings and chosen.execute is None and asked:
         raise UserError(
             f"the study {name} has no runs, only small networks of its own on the CPU: "
@@ -102,6 +107,7 @@ def study(
         benchmark,
         device,
         threads,
+        lr,
         methods=tuple(methods or ()),
         regularizers=tuple(regularizers or ()),
         tries=tries or 3,

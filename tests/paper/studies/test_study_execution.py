@@ -214,6 +214,12 @@ def test_controlled_changes_nothing_but_the_penalty() -> None:
     assert tuned.training.lr != plain.training.lr
 
 
+def test_one_learning_rate_for_all_runs() -> None:
+    cases = find_study("which-lider").cases(Request("cpu"))
+    rates = [config_of(c, Request("cpu", lr=0.3), ("cifar100",)).training.lr for c in cases]
+    assert set(rates) == {0.3}
+
+
 def test_a_benchmark_restricts_or_replaces_the_settings() -> None:
     main = find_study("main")
     settings = {case.setting for case in main.cases(Request("paper", benchmark="split-cifar100"))}

@@ -62,7 +62,8 @@ BUDGETS = ("equal-steps", "equal-passes", "equal-seconds")
 class Request:
     """Options of a study. benchmark: only the settings on it, or a stand-in for all of them.
 
-    methods, regularizers ("lider+star": both), tries, budget: of the matrix; () takes its own.
+    lr: the learning rate of all runs, instead of the paper's. methods, regularizers ("lider+star":
+    both), tries, budget: of the matrix; () takes its own.
     """
 
     scale: str = "smoke"
@@ -70,6 +71,7 @@ class Request:
     benchmark: str | None = None
     device: str = "cpu"
     threads: int | None = None
+    lr: float | None = None
     methods: tuple[str, ...] = ()
     regularizers: tuple[str, ...] = ()
     tries: int = 3
@@ -221,7 +223,8 @@ def config_of(case: Case, request: Request, settings: Sequence[str]) -> RunConfi
         size = case.buffer and max(SMALLEST_BUFFER, case.buffer // 10)
     threads = {} if request.threads is None else {"threads": request.threads}
     machine = {"seed": case.seed, "device": request.device, **threads}
-    return make_config(start, _changes(case, size), machine)
+    rate: Tree = {} if request.lr is None else {"training": {"lr": request.lr}}
+    return make_config(start, _changes(case, size), rate, machine)
 
 
 def _changes(case: Case, size: int | None) -> Tree:
