@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from liderlab.bench import workloads
+from liderlab.runs.execute import deterministic
 from liderlab.training.events import StepDone
 
 SMALL = {"backbone": "convnet-small", "width": 8, "side": 8, "batch": 8, "memory": 40}
@@ -30,6 +31,19 @@ def test_steps_train(kind) -> None:
     assert all(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
     assert work.loop.steps == (2 if kind == "loop" else 0)
     assert not torch.are_deterministic_algorithms_enabled()
+    assert torch.utils.deterministic.fill_uninitialized_memory
+
+
+def test_new_tensors_are_not_filled_before_they_are_computed(monkeypatch) -> None:
+    """torch's deterministic mode does so by default, at a tenth of a narrow network's step."""
+    monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
+    fills = []
+    for filled in (False, True):
+        with deterministic(True), torch.profiler.profile() as profile:
+            torch.utils.deterministic.fill_uninitialized_memory |= filled
+            torch.empty(8)
+        fills.append(sum(event.name == "aten::fill_" for event in profile.events()))
+    assert fills == [0, 1]
 
 
 def test_computations_at_the_end_of_a_task_run() -> None:
