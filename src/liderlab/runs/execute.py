@@ -25,6 +25,7 @@ from ..distributed.launch import (
 from ..distributed.placement import find_placement
 from ..distributed.team import OutOfStep, RankLost, Team
 from ..errors import RunFailed, Stopped, UserError
+from ..training.eager_calls import set_deterministic
 from ..training.events import TaskDone
 from ..training.learner import NotFinite
 from ..types import State
@@ -291,10 +292,10 @@ def deterministic(wanted: bool) -> Iterator[None]:
     """
     debugging: Any = torch.utils.deterministic
     before = torch.are_deterministic_algorithms_enabled(), debugging.fill_uninitialized_memory
-    torch.use_deterministic_algorithms(wanted)
+    set_deterministic(wanted)
     debugging.fill_uninitialized_memory = False
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(before[0])
+        set_deterministic(before[0])
         debugging.fill_uninitialized_memory = before[1]

@@ -27,8 +27,8 @@ from .resources import available_memory, gpus, resident_memory
 from .worker import Ending, Job, execute
 
 LOG = "worker.log"
-# every run loads these: torch._dynamo at the optimizer's first step, matplotlib for its figure
-PRELOADED = [f"{__package__}.worker", "torch._dynamo", "matplotlib.backends.backend_agg"]
+# every run loads these: matplotlib for its figure
+PRELOADED = [f"{__package__}.worker", "matplotlib.backends.backend_agg"]
 PRELOADED_FOR = {"split-digits": ["sklearn.datasets"]}  # slow imports of a benchmark
 EXIT_CODES: dict[Ending, int] = {"done": 0, "failed": 10, "stopped": 11, "busy": 12}
 ENDINGS = {code: ending for ending, code in EXIT_CODES.items()}

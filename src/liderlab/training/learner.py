@@ -23,6 +23,7 @@ from ..errors import UserError
 from ..methods.base import Method
 from ..regularizers.base import Regularizer
 from ..types import Gradient, Recipe, State, Terms
+from .eager_calls import eager_bookkeeping, eager_step
 from .optimizers import regularizer_groups
 
 if TYPE_CHECKING:
@@ -78,12 +79,13 @@ class Learner:
         self._scaler = torch.amp.GradScaler(parameters[0].device.type, enabled=self._scale)
         momentum = {"momentum": recipe.momentum} if recipe.momentum else {}  # Adam knows none
         groups = regularizer_groups(self._regularizers)
-        self._optimizer = recipe.optimizer(
-            [{"params": parameters}, *groups],
-            lr=recipe.lr,
-            weight_decay=recipe.weight_decay,
-            **momentum,
-        )
+        with eager_bookkeeping():
+            self._optimizer = recipe.optimizer(
+                [{"params": parameters}, *groups],
+                lr=recipe.lr,
+                weight_decay=recipe.weight_decay,
+                **momentum,
+            )
         if any("momentum" in g for g in groups) and "momentum" not in self._optimizer.defaults:
             kind = type(self._optimizer).__name__
             raise UserError(f"{kind} has no momentum, but a regularizer's parameter group sets one")
@@ -108,7 +110,7 @@ class Learner:
         self.left_out = False
         values = self._values(terms)
         if values:
-            self._optimizer.zero_grad(set_to_none=True)
+            self._forget_gradients()
             self._scaler.scale(torch.stack(list(values.values())).sum()).backward()
             values = {name: value.detach() for name, value in values.items()}
             self._team.total(*self._gradients(), *values.values())
@@ -120,8 +122,7 @@ class Learner:
             wrong = self._nonfinite(values)
             if wrong is None or (wrong == "gradient" and self._scaler.get_scale() > 1):
                 self._clip()  # after the check: clipping by value would hide an infinite gradient
-                self._scaler.step(self._optimizer)  # leaves out a step that it has overscaled
-                self._scaler.update()
+                self._update()
             elif self._on_nonfinite == "stop":
                 raise NotFinite(f"the {wrong} is not finite")
             else:
@@ -186,6 +187,20 @@ class Learner:
         finally:
             torch._foreach_copy_(weights, kept)
 
+    def _update(self) -> None:
+        assert self._optimizer is not None
+        if self._scale:
+            self._scaler.step(self._optimizer)  # leaves out a step that it has overscaled
+            self._scaler.update()
+        else:
+            eager_step(self._optimizer)
+
+    def _forget_gradients(self) -> None:
+        assert self._optimizer is not None
+        for group in self._optimizer.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = None
+
     def _clip(self) -> None:
         assert self._recipe is not None
         assert self._optimizer is not None
@@ -220,14 +235,16 @@ class Learner:
         if self._optimizer is None:
             return {}
         scaler = {"scaler": self._scaler.state_dict()} if self._scale else {}
-        return self._optimizer.state_dict() | scaler
+        with eager_bookkeeping():
+            return self._optimizer.state_dict() | scaler
 
     def load_state_dict(self, state: State, *, groups: bool = True) -> None:
         """groups: also take the state's learning rate, decay and momentum, not the recipe's."""
         if state and self._optimizer is not None:
             if not groups:
-                state = state | {"param_groups": self._optimizer.state_dict()["param_groups"]}
-            self._optimizer.load_state_dict(deepcopy(state))  # torch would share the momentum
+                state = state | {"param_groups": self.state_dict()["param_groups"]}
+            with eager_bookkeeping():
+                self._optimizer.load_state_dict(deepcopy(state))  # torch would share the momentum
             self._scaler.load_state_dict(state.get("scaler", {}))
 
 
