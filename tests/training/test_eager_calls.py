@@ -76,7 +76,7 @@ def test_hooks_of_an_optimizer_are_called() -> None:
 
 @pytest.mark.usefixtures("unloaded")
 def test_torch_is_left_as_it_was() -> None:
-    with pytest.raises(ZeroDivisionError), eager_bookkeeping():
-        assert hasattr(torch.optim.Optimizer.state_dict.__wrapped__, MARK)
-        _ = 1 / 0
-    assert not hasattr(torch.optim.Optimizer.state_dict.__wrapped__, MARK)
+    inner = torch.optim.Optimizer.state_dict.__wrapped__
+    with eager_bookkeeping():
+        assert getattr(inner, MARK) is inner
+    assert not hasattr(inner, MARK)
