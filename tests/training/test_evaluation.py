@@ -74,6 +74,14 @@ def test_both_matrices_and_the_confusion_against_a_loop(stream: SplitStream) -> 
     assert evaluation.untrained.tolist() == pytest.approx(untrained)
 
 
+def test_many_classes_have_no_confusion_matrix(stream: SplitStream, monkeypatch) -> None:
+    monkeypatch.setattr(module, "MOST_CLASSES", 5)
+    evaluation = Evaluation(3)
+    evaluation.after_task(Guess(0), stream, stream.tasks[0])
+    assert evaluation.summary()["class_incremental"]["confusion_matrix"] == []
+    assert not evaluation.class_incremental[0, 0].isnan()
+
+
 def test_classes_that_were_not_seen_yet_are_never_predicted(stream: SplitStream) -> None:
     class Last(nn.Module):
         def forward(self, x: Tensor) -> Tensor:

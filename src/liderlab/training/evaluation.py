@@ -14,6 +14,8 @@ from ..regularizers.stages import evaluating
 from ..types import Source, State, Stream, Task, seen_classes
 
 BATCH = 256
+BATCH_ON_HOST = 64  # whose maps stay in the processor's cache: 1.2 times as fast as 256
+MOST_CLASSES = 1_000  # of a confusion matrix, which grows with their square
 MOST_OF_MEMORY = 5_000  # rows of the memory to evaluate on, at most
 
 
@@ -24,6 +26,7 @@ class Evaluation:
     task_incremental: argmax over the task's own classes; measured one task ahead, for FWT.
     on_memory: class-incremental, on the samples in memory against their stored labels. Far above
     the test accuracy, it shows overfitting to the memory.
+    confusion: (true, predicted) after the last task evaluated; empty above `MOST_CLASSES` classes.
     """
 
     def __init__(self, tasks: int) -> None:
@@ -50,14 +53,16 @@ class Evaluation:
     ) -> None:
         """Fill row `now` of both settings, and the confusion matrix."""
         classes, seen = len(stream.names), seen_classes(stream.tasks[: now.index + 1])
-        self.confusion = torch.zeros(classes, classes, dtype=torch.int64)
+        side = classes if classes <= MOST_CLASSES else 0
+        self.confusion = torch.zeros(side, side, dtype=torch.int64)
         for task in stream.tasks[: now.index + 2]:
             scores, y = score(classifier, stream, task.test, team=team)
             self.task_incremental[now.index, task.index] = accuracy(scores, y, task.classes)
             if task.index <= now.index:
                 self.class_incremental[now.index, task.index] = accuracy(scores, y, seen)
-                pairs = torch.bincount(y * classes + best(scores, seen), minlength=classes**2)
-                self.confusion += pairs.reshape(classes, classes)
+                if side:
+                    pairs = y, best(scores, seen)
+                    self.confusion.index_put_(pairs, torch.ones_like(y), accumulate=True)
 
     def remember(
         self,
@@ -115,9 +120,10 @@ def score(
     sharing = team if team and team.size > 1 and total >= 2 * team.size else None
     device = next(classifier.parameters(), torch.zeros(())).device
     normalise = stream.transform.sample(1, None)
+    size = BATCH_ON_HOST if device.type == "cpu" else BATCH
     outputs, labels = [], []
     with evaluating(classifier), torch.inference_mode():
-        for part in (index[sharing.share(total)] if sharing else index).split(BATCH):
+        for part in (index[sharing.share(total)] if sharing else index).split(size):
             rows = data.rows(part)
             asked = [rows["task"].to(device)] if getattr(classifier, "asks_task", False) else []
             x = normalise(rows["x"].to(device, non_blocking=True))

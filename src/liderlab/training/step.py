@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -61,16 +61,20 @@ class Step:
         self.task, self.fit, self.epoch = task, fit, int(epoch)
         self.team = team or Team()
         self.lr = fit.recipe.lr * fit.recipe.schedule(epoch if progress is None else progress)
-        self.past, self.seen = (
-            1 + max(seen_classes(stream.tasks[:n]), default=-1)
-            for n in (task.index, task.index + 1)
-        )
         self.network, self.memory = network, memory
         self._stream, self._regularizers = stream, regularizers
         self._generators, self._device, self._offer = generators, device, offer
         self._passes = passes or Passes(network)
         self._deferred = deferred or Deferred(network, team)
         self._heads = heads  # None: all classes compete
+
+    @cached_property
+    def past(self) -> int:
+        return 1 + max(seen_classes(self._stream.tasks[: self.task.index]), default=-1)
+
+    @cached_property
+    def seen(self) -> int:
+        return 1 + max(seen_classes(self._stream.tasks[: self.task.index + 1]), default=-1)
 
     def net(self, batch: Batch, *, update_stats: bool = True) -> Tensor:
         """Logits of these rows; regularisers may watch the pass. Classes that the run's heads close
