@@ -16,7 +16,13 @@ from liderlab.errors import UserError
 from liderlab.runs.build import build, completed
 from liderlab.runs.execute import run
 
-FEW = ["cifar100-500-er-ace-lider", "cub200-400-gdumb", "miniimagenet-2000-der++", "cub200-joint"]
+FEW = [
+    "cifar100-500-er-ace-lider",
+    "cub200-400-gdumb",
+    "miniimagenet-2000-der++",
+    "cub200-joint",
+    "cifar100-pretrained-500-er-ace",
+]
 
 
 def complete(*layers: dict[str, Any]) -> RunConfig:
@@ -31,9 +37,9 @@ def test_the_changes_are_exactly_the_difference(name: str, scale: str) -> None:
     assert small.scale is not None
     values = flat(small.model_dump())
     different = {
-        key: {"from": paper.get(key), "to": value}
-        for key, value in values.items()
-        if value != paper.get(key) and not key.startswith("scale")
+        key: {"from": paper.get(key), "to": values.get(key)}
+        for key in paper.keys() | values.keys()
+        if values.get(key) != paper.get(key) and not key.startswith("scale")
     }
     assert small.scale.changes == different
     assert (scale == "paper") == (not different)
@@ -58,10 +64,52 @@ def test_the_schedule_shrinks_with_the_epochs() -> None:
 
 
 def test_pretrained_weights_keep_their_network() -> None:
-    config = complete({"preset": "cub200-400-er-ace", "scale": "cpu"})
+    given = {"benchmark": "split-cub200", "backbone": "resnet50", "pretrained": "imagenet"}
+    config = complete(given, {"scale": "cpu"})
     assert config.pretrained == "imagenet"
     assert config.backbone.options["width"] == 64
     assert config.benchmark.train_per_class == 50  # a wide network takes long enough with these
+
+
+def test_cub200_has_a_smaller_network_and_images_at_the_cpu_scale() -> None:
+    config = complete({"preset": "cub200-400-er-ace", "scale": "cpu"})
+    assert config.scale is not None
+    assert config.scale.changes == {
+        "backbone.name": {"from": "resnet50", "to": "efficientnet-lite0"},
+        "backbone.width": {"from": 64, "to": 32},
+        "backbone.stem": {"from": "imagenet", "to": None},
+        "backbone.dropout": {"from": None, "to": 0.0},
+        "backbone.stochastic_depth": {"from": None, "to": 0.0},
+        "benchmark.size": {"from": 224, "to": 96},
+        "benchmark.normalize": {"from": "cub200", "to": "lite0"},
+        "training.epochs": {"from": 50, "to": 4},
+    }
+    assert (config.pretrained, config.memory.size, config.benchmark.tasks) == ("imagenet", 400, 10)
+    small = {"benchmark": {"size": 64}}
+    config = complete({"preset": "cub200-400-er-ace", "scale": "cpu"}, small)
+    assert config.benchmark.options["size"] == 64  # a value is never raised
+    chosen = {"backbone": {"name": "efficientnet-b0"}}
+    config = complete({"preset": "cub200-400-er-ace", "scale": "cpu"}, chosen)
+    assert (config.backbone.name, config.benchmark.options["size"]) == ("efficientnet-b0", 224)
+
+
+def test_cifar100_pretrained_takes_narrow_weights_at_the_cpu_scale() -> None:
+    config = complete({"preset": "cifar100-pretrained-500-er-ace", "scale": "cpu"})
+    assert config.pretrained == "tinyimagenet32-resnet18-width16"
+    assert config.backbone.options["width"] == 16
+    assert config.benchmark.train_per_class is None
+
+
+def test_own_weights_choose_their_own_width(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "liderlab.config.scale.backbone_of", lambda pretrained: {"name": "resnet18", "width": 4}
+    )
+    mine = {"preset": "cifar100-pretrained-500-er-ace", "pretrained": str(tmp_path / "w.pt")}
+    config = complete(mine, {"scale": "cpu"})
+    assert (config.backbone.options["width"], config.pretrained) == (4, str(tmp_path / "w.pt"))
+    assert complete(mine, {"scale": "paper"}).backbone.options["width"] == 64
 
 
 def test_the_cpu_scale_of_cifar100_keeps_every_image() -> None:

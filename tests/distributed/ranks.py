@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from liderlab.backbones import BACKBONES
 from liderlab.backbones.convnet import ConvNet
 from liderlab.backbones.network import Network
+from liderlab.config.compatibility import why_not
 from liderlab.distributed.batchnorm import share_batch_norm
 from liderlab.distributed.team import OutOfStep, Team
 from liderlab.methods import METHODS
@@ -109,6 +110,8 @@ def cases() -> dict[str, dict[str, Any]]:
     for method in METHODS:
         on = {} if METHODS.class_of(method).rehearsal else {"on": "stream"}
         found[f"{method} alone"] = {"method": method}
+        if why_not(method, "lider", on):
+            continue
         form = BATCH if method in ("finetune", "der++", "icarl") else SPATIAL
         found[f"{method} lider"] = {"method": method, "regularizers": {"lider": form | on}}
     more: dict[str, dict[str, Any]] = {

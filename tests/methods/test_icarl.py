@@ -13,7 +13,8 @@ from torch import Tensor
 
 from liderlab.functional.losses import binary_cross_entropy, incremental_targets
 from liderlab.memory.policies import Herding
-from liderlab.methods.icarl import ICaRL, NearestMean
+from liderlab.methods.icarl import ICaRL
+from liderlab.methods.nearest_mean import NearestMean
 from liderlab.training.events import TaskDone
 from liderlab.training.loop import Loop
 

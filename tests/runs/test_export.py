@@ -14,7 +14,7 @@ from liderlab.config.merging import make_config
 from liderlab.errors import UserError
 from liderlab.runs.export import export
 
-METHODS = ("er-ace", "icarl", "x-der-rpc")
+METHODS = ("er-ace", "icarl", "x-der-rpc", "ncm")
 
 
 @pytest.fixture(scope="module", params=METHODS)

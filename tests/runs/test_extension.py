@@ -110,7 +110,7 @@ def test_with_room_it_is_the_run_on_all_data_to_the_bit(
     }
 
 
-@pytest.mark.parametrize("method", ["er-ace", "der++", "icarl"])
+@pytest.mark.parametrize("method", ["er-ace", "der++", "icarl", "ncm"])
 def test_without_room_the_head_grows(method: str, tmp_path: Path) -> None:
     run(config("first", method, benchmark={"room": 0}), tmp_path / "a")
     started: list[Any] = []

@@ -136,6 +136,25 @@ def cub200(root: Path) -> Path:
     return folder
 
 
+def cub200_folders(root: Path) -> Path:
+    """The same images in class folders below train/ and test/, as public copies have them."""
+    source, folder = cub200(root / "index"), root / "CUB-200-2011-dataset"
+    for image in sorted((source / "images").rglob("*.jpg")):
+        part = "test" if image.stem == "b_2" else "train"
+        target = folder / part / image.parent.name / image.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        image.rename(target)
+    (folder / "README.md").write_text("by class folders\n")
+    return folder
+
+
+def miniimagenet_train_val(root: Path) -> Path:
+    """The same classes in train/ and val/, and no test/."""
+    folder = miniimagenet(root)
+    (folder / "test").rename(folder / "val")
+    return folder
+
+
 @pytest.fixture
 def publish() -> SimpleNamespace:
     """publish.cifar100_python(root) and so on: each writes a data set and returns its folder."""
@@ -153,7 +172,9 @@ def publish() -> SimpleNamespace:
             tinyimagenet,
             miniimagenet,
             miniimagenet_arrays,
+            miniimagenet_train_val,
             cub200,
+            cub200_folders,
         )
     }
     return SimpleNamespace(**makers)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ..errors import RunFailed, Stopped
+from ..files import checksum
 from . import completion
 from . import option_types as o
 from .commands import command, typed_command
@@ -100,7 +101,8 @@ def pretrain(
         leads = train(config, run, "resume" if resume else "replace" if force else None)
     if leads:
         export_weights(run, path, replace=force)
-        print(f"wrote {path}; use it, here on the same images, with:")
+        print(f"wrote {path}, SHA-256 {checksum(path)}")
+        print("use it, here on the same images, with:")
         print(f"  {shlex.join(['lider', 'run', *same_images(config), '--pretrained', out])}")
 
 

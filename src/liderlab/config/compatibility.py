@@ -9,6 +9,10 @@ lider on the stream, or both    a method that trains on its       there are no s
                                 memory alone (gdumb)
 lider calibrated after the      a method that does not train on   there is no network after the
 first task                      task after task (joint, gdumb)    first task
+any                             a method that trains nothing      it has no steps to change
+                                (ncm)
+one that acts on features       a method with a frozen backbone   there are no features to change
+(lider, casper, bfp)            (linear-probe)
 one that works from task to     a method that does not train on   there is no last task to stay
 task (oewc, bfp, …)             task after task (joint, gdumb)    close to, or to slow down after
 =============================== ================================= =================================
@@ -60,7 +64,7 @@ def check(config: RunConfig) -> None:
             f"{method} fits its memory by SGD with a schedule of its own: leave out "
             "training.optimizer and training.schedule"
         )
-    _check_length(config, made.fits_memory)
+    _check_length(config, made)
     if config.anytime and not made.task_by_task:
         raise UserError(
             f"{method} does not train task by task, so no accuracy can drop in between: choose "
@@ -137,12 +141,16 @@ def _known(wanted: Callable[[type[Method]], bool]) -> list[str]:
     return [name for name in names if wanted(METHODS.class_of(name))]
 
 
-def _check_length(config: RunConfig, fits_memory: bool) -> None:
+def _check_length(config: RunConfig, made: type[Method]) -> None:
     """Refuse fields that decide how long a task is trained where they contradict each other."""
     training, method = config.training, config.method.name
     given = [name for name in ("budget", "patience") if getattr(training, name) is not None]
     given += ["updates_per_batch"] if training.updates_per_batch > 1 else []
-    if given and fits_memory:
+    if given and made.trains == "nothing":
+        raise UserError(
+            f"{method} trains nothing and passes each task once: leave out training.{given[0]}"
+        )
+    if given and made.fits_memory:
         raise UserError(
             f"{method} fits its memory for a number of passes of its own: leave out "
             f"training.{given[0]}"
@@ -172,6 +180,13 @@ def why_not(method: str, regularizer: str, options: Mapping[str, Any]) -> str | 
     True
     """
     host, guest = METHODS.class_of(method), REGULARIZERS.class_of(regularizer)
+    if host.trains == "nothing":
+        return f"{method} trains nothing that {regularizer} could change: leave out {regularizer}"
+    if host.trains == "head" and guest.on_features:
+        return (
+            f"{regularizer} acts on the backbone's features, and {method} keeps the backbone "
+            "frozen: choose another method or regularizer"
+        )
     if guest.needs_memory and not host.rehearsal and options.get("on") != "stream":
         rehearsing = _known(lambda made: made.rehearsal)
         instead = f", or --{regularizer}-on stream" if "on" in signature(guest).parameters else ""

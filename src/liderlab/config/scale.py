@@ -1,6 +1,7 @@
 """Smaller versions of an experiment, for smaller machines; the configuration lists every change.
 
-A scale is applied after preset, file and options, and only ever lowers a value. No torch needed.
+A scale is applied after preset, file and options, and only ever lowers a value. A preset may have a
+smaller network, with weights of its own, for a scale. No torch needed.
 """
 
 from __future__ import annotations
@@ -8,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from .presets import preset
+from .weight_backbone import backbone_of
 
 Tree = dict[str, Any]
 
@@ -17,8 +21,9 @@ class Scale:
     """Upper limits of epochs per task, images per class, and passes of a fit on the memory (None:
     no limit), and a divisor of the network's width.
 
-    from_scratch: leave out pre-trained weights. A network that keeps them keeps its width, and
-    pretrained_train_per_class limits its training images instead.
+    from_scratch: leave out pre-trained weights. A network that keeps them keeps its width, unless
+    its preset has a smaller one for the scale, and pretrained_train_per_class limits its training
+    images instead.
     """
 
     summary: str
@@ -67,17 +72,22 @@ def shrink(config: Mapping[str, Any]) -> Tree:
     if scale is None or scale.get("changes") is not None:
         return dict(config)
     tree, changes = dict(config), {}
-    for field, new in _smaller(config, SCALES[scale["name"]]).items():
+    for field, new in _smaller(config, scale["name"]).items():
         section, _, key = field.partition(".")
-        old = config[section].get(key) if key else config[section]
-        tree[section] = {**tree[section], key: new} if key else new
-        changes[field] = {"from": old, "to": new}
+        if not key:
+            tree[section] = new
+        elif new is None:
+            tree[section] = {k: value for k, value in tree[section].items() if k != key}
+        else:
+            tree[section] = {**tree[section], key: new}
+        changes[field] = {"from": _value(config, field), "to": new}
     return tree | {"scale": {"name": scale["name"], "changes": changes}}
 
 
-def _smaller(config: Mapping[str, Any], scale: Scale) -> Tree:
-    """New values by dotted name."""
-    new: Tree = {}
+def _smaller(config: Mapping[str, Any], name: str) -> Tree:
+    """New values by dotted name; None drops an option."""
+    scale, new = SCALES[name], _of_preset(config, name)
+    own_network = bool(new)
 
     def cap(section: str, key: str, most: int | None) -> None:
         value = config[section].get(key)
@@ -87,7 +97,7 @@ def _smaller(config: Mapping[str, Any], scale: Scale) -> Tree:
     cap("training", "epochs", scale.epochs)
     keeps_width = config["pretrained"] and not scale.from_scratch
     images = scale.pretrained_train_per_class if keeps_width else scale.train_per_class
-    cap("benchmark", "train_per_class", images)
+    cap("benchmark", "train_per_class", None if own_network else images)
     cap("benchmark", "test_per_class", scale.test_per_class)
     if "fit_epochs" in config["method"]:
         cap("method", "fit_epochs", scale.fit_epochs)
@@ -103,6 +113,42 @@ def _smaller(config: Mapping[str, Any], scale: Scale) -> Tree:
     if config["pretrained"] and scale.from_scratch:
         new["pretrained"] = None
     width = config["backbone"].get("width")
+    if width and keeps_width and not own_network and name != "paper":
+        new |= _width_of_weights(config)
     if width and scale.divide_width > 1 and not keeps_width:
         new["backbone.width"] = max(1, width // scale.divide_width)
     return new
+
+
+def _of_preset(config: Mapping[str, Any], scale: str) -> Tree:
+    """Values that the preset has for this scale: its smaller network, images and weights. None if
+    the user has chosen another network or other weights."""
+    if not config.get("preset"):
+        return {}
+    chosen = preset(config["preset"])
+    given = (config["backbone"].get("name"), config["pretrained"])
+    if given != (chosen.config["backbone"]["name"], chosen.config["pretrained"]):
+        return {}
+    values = chosen.scales.get(scale, {}).items()
+    return {field: new for field, new in values if not _as_low(_value(config, field), new)}
+
+
+def _width_of_weights(config: Mapping[str, Any]) -> Tree:
+    """The width of the weights' own network, if it is a narrower one of the same kind."""
+    own, here = backbone_of(config["pretrained"]), config["backbone"]
+    if (
+        own is None
+        or own["name"] != here["name"]
+        or own.get("width", here["width"]) >= here["width"]
+    ):
+        return {}
+    return {"backbone.width": own["width"]}
+
+
+def _value(config: Mapping[str, Any], field: str) -> Any:
+    section, _, key = field.partition(".")
+    return config[section].get(key) if key else config[section]
+
+
+def _as_low(old: Any, new: Any) -> bool:
+    return isinstance(old, int | float) and isinstance(new, int | float) and old <= new

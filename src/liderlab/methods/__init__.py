@@ -28,6 +28,12 @@ METHODS: ClassRegistry[Method] = ClassRegistry(
             "projects steps so that the loss on a replay batch cannot rise",
         ),
         ("lwf", "lwf:LwF", "distils the last network on the new task's samples; no memory"),
+        ("ncm", "ncm:NCM", "the nearest class mean of a frozen backbone's features; no training"),
+        (
+            "linear-probe",
+            "linear_probe:LinearProbe",
+            "trains the last layer alone, on the stream and on replayed samples",
+        ),
         ("gmed", "gmed:GMED", "ER that edits replayed samples to be harder to remember"),
     ),
 )

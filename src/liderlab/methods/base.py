@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from torch import Tensor, nn
 
@@ -37,6 +37,8 @@ class Method(nn.Module, ABC):
     """Whether it needs new classes in every task, and only these."""
     heads: ClassVar[tuple[str, ...]] = ("all", "seen", "task")
     """The values of `training.heads` that it can be trained with."""
+    trains: ClassVar[Literal["all", "head", "nothing"]] = "all"
+    """The part of the network that it trains: all, the last layer, or nothing."""
     task_free: ClassVar[bool] = False
     """Whether it can train without knowing where a task begins and ends."""
     paper: ClassVar[str | None] = None
@@ -51,6 +53,7 @@ class Method(nn.Module, ABC):
             "task_by_task",
             "fits_memory",
             "new_classes",
+            "trains",
             "task_free",
             "paper",
             "year",

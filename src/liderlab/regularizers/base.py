@@ -25,6 +25,8 @@ class Regularizer(nn.Module):
     """Whether it needs replayed samples."""
     task_by_task: ClassVar[bool] = False
     """Whether it needs a method that trains on each task when it arrives."""
+    on_features: ClassVar[bool] = False
+    """Whether it acts on the backbone's features alone: a frozen backbone leaves it no effect."""
     off: ClassVar[Mapping[str, Any]] = {"weight": 0.0}
     """Options at which a run is, to the bit, the run without it."""
     paper: ClassVar[str | None] = None
@@ -33,7 +35,7 @@ class Regularizer(nn.Module):
     @classmethod
     def facts(cls) -> dict[str, Any]:
         """The attributes above for `lider list regularizers`."""
-        names = ("needs_memory", "task_by_task", "paper", "year")
+        names = ("needs_memory", "task_by_task", "on_features", "paper", "year")
         return {name: getattr(cls, name) for name in names}
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:

@@ -36,6 +36,7 @@ class BFP(Regularizer):
     """
 
     task_by_task = True
+    on_features = True
     paper = "Gu et al."
     year = 2023
     previous: Network

@@ -39,6 +39,7 @@ class CaSpeR(Regularizer):
     """
 
     needs_memory = True
+    on_features = True
     paper = "Frascaroli et al."
     year = 2023
 

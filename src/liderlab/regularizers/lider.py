@@ -79,6 +79,7 @@ class LiDER(Regularizer):
     """
 
     needs_memory = True
+    on_features = True
     off: ClassVar[Mapping[str, Any]] = {"alpha": 0.0, "beta": 0.0}
     paper = "Bonicelli et al."
     year = 2022

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -46,6 +47,8 @@ from .out_of_memory import memory_for
 from .pace import Pace
 from .provenance import Origin, origin_of
 from .weights import load_pretrained
+
+log = logging.getLogger("liderlab")
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,12 @@ def build(config: RunConfig, folder: Path | None = None, team: Team | None = Non
         weights = None
         if config.pretrained is not None:
             weights = load_pretrained(network.backbone, config.pretrained, config.backbone)
+        elif method.trains != "all" and config.extends is None:
+            log.warning(
+                "%s leaves the backbone as it starts, and this one is untrained: --pretrained "
+                "names weights",
+                config.method.name,
+            )
         network = network.to(device)
     if config.benchmark.task_free and network.asks_task:
         raise UserError(f"{config.backbone.name} asks for tasks: leave out --task-free")

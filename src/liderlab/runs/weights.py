@@ -86,10 +86,13 @@ def hint(name: str) -> str:
     ' --benchmark split-tinyimagenet --size 32 --backbone resnet18'
     >>> hint("cifar100-resnet18")
     ' --benchmark split-cifar100 --backbone resnet18'
+    >>> hint("cifar100-resnet18-width16")
+    ' --benchmark split-cifar100 --backbone resnet18 --width 16'
     """
     for benchmark in sorted(BENCHMARKS, key=len, reverse=True):
         short = re.escape(benchmark.removeprefix("split-"))
-        if match := re.fullmatch(rf"{short}(\d*)-(.+)", name):
+        if match := re.fullmatch(rf"{short}(\d*)-(.+?)(?:-width(\d+))?", name):
             size = f" --size {match[1]}" if match[1] else ""
-            return f" --benchmark {benchmark}{size} --backbone {match[2]}"
+            width = f" --width {match[3]}" if match[3] else ""
+            return f" --benchmark {benchmark}{size} --backbone {match[2]}{width}"
     return ""

@@ -75,8 +75,8 @@ class Learner:
         parameters = [p for module in self._modules for p in module.parameters() if p.requires_grad]
         named = self._modules[0].named_parameters()
         self._weights = {name: p for name, p in named if p.requires_grad}
-        self._recipe = recipe
-        self._scaler = torch.amp.GradScaler(parameters[0].device.type, enabled=self._scale)
+        self._recipe, device = recipe, next(self._modules[0].parameters()).device
+        self._scaler = torch.amp.GradScaler(device.type, enabled=self._scale)
         momentum = {"momentum": recipe.momentum} if recipe.momentum else {}  # Adam knows none
         groups = regularizer_groups(self._regularizers)
         with eager_bookkeeping():

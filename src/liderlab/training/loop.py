@@ -119,7 +119,7 @@ class Loop:
             team=self.team,
         )
         self._resume: State | None = None
-        self._trained = False  # whether there is anything to evaluate yet
+        self._trained = method.trains == "nothing"  # whether there is anything to evaluate yet
 
     def __iter__(self) -> Iterator[Event]:
         for task in self.stream.tasks[self.cursor.task :]:

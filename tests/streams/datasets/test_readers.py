@@ -102,6 +102,18 @@ def test_cub(publish: SimpleNamespace, tmp_path: Path) -> None:
     assert pixels(reading.train).shape == (4, 3, 16, 16)
 
 
+def test_cub_as_class_folders(publish: SimpleNamespace, tmp_path: Path) -> None:
+    """Names, labels and pixels are those of the publisher's form."""
+    indexed = read_cub(publish.cub200(tmp_path), 16)
+    expected = [pixels(part) for part in (indexed.train, indexed.test)]
+    reading = read_cub(publish.cub200_folders(tmp_path / "copy"), 16)
+    assert reading.names == indexed.names
+    assert list(reading.train.labels) == list(indexed.train.labels)
+    assert list(reading.test.labels) == list(indexed.test.labels)
+    assert np.array_equal(pixels(reading.train), expected[0])
+    assert np.array_equal(pixels(reading.test), expected[1])
+
+
 @pytest.mark.parametrize(("mode", "colour"), [("L", 90), ("RGBA", (90, 90, 90, 9)), ("P", 0)])
 def test_other_modes_are_converted_to_colour(
     publish: SimpleNamespace, tmp_path: Path, mode: str, colour: int

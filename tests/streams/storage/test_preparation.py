@@ -72,6 +72,55 @@ def test_an_archive_may_have_outer_folders(
     assert path == own_data_folder / "CUB_200_2011"
 
 
+def test_a_clone_of_class_folders_is_imported_without_its_history(
+    publish: SimpleNamespace, lider: Lider, tmp_path: Path, own_data_folder: Path
+) -> None:
+    source = publish.cub200_folders(tmp_path / "source")
+    (source / ".git").mkdir()
+    (source / ".git" / "packed").write_text("history")
+    prepare_it = ["data", "prepare", "split-cub200", "--from", str(source)]
+    code, _, err = lider(*prepare_it)
+    assert code == 2
+    assert "4 training and 2 test images instead of the 5,994 and 5,794" in err
+    assert nothing_is_left(own_data_folder)
+    code, out, err = lider(*prepare_it, "--unchecked")
+    assert code == 0, err
+    assert "4 training and 2 test images of 2 classes" in out
+    assert visible(own_data_folder / "CUB_200_2011") == ["README.md", "test", "train"]
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "part"),
+    [("cub200", "cub200_folders", "test"), ("miniimagenet", "miniimagenet_train_val", "val")],
+)
+def test_class_folders_without_test_images_are_refused(
+    name: str,
+    form: str,
+    part: str,
+    publish: SimpleNamespace,
+    lider: Lider,
+    tmp_path: Path,
+    own_data_folder: Path,
+) -> None:
+    source = getattr(publish, form)(tmp_path / "source")
+    shutil.rmtree(source / part)
+    code, _, err = lider("data", "prepare", name, "--from", str(source), "--unchecked")
+    assert code == 2
+    assert "expected files like" in err
+    assert f"train/*/*, {part}/*/*" in err
+    assert err.count("\n") == 1
+    assert nothing_is_left(own_data_folder)
+
+
+def test_mini_imagenet_in_train_and_val_folders(
+    publish: SimpleNamespace, lider: Lider, tmp_path: Path
+) -> None:
+    source = publish.miniimagenet_train_val(tmp_path / "source")
+    code, out, err = lider("data", "prepare", "miniimagenet", "--from", str(source), "--unchecked")
+    assert code == 0, err
+    assert "9 training and 3 test images of 3 classes" in out
+
+
 def test_the_binary_form_keeps_its_own_name(publish: SimpleNamespace, tmp_path: Path) -> None:
     source = publish.cifar100_binary(tmp_path / "source")
     assert prepare("cifar100", source=source, checked=False).name == "cifar-100-binary"

@@ -32,6 +32,7 @@ class Preset:
 
     printed: whether the paper prints the row. sources: the origin of every value that it does not
     print, by the value's name in the configuration ("row": the whole row). note: a remark on it.
+    scales: by scale, values that replace the setting's own there, beside the scale's own changes.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Preset:
     config: Tree
     sources: dict[str, str] = field(default_factory=dict)
     note: str | None = None
+    scales: dict[str, Tree] = field(default_factory=dict)
 
 
 @cache
@@ -102,6 +104,7 @@ def _preset(data: Tree, buffer: int | str, label: str, row: Tree, printed: bool)
         config=_config(data, buffer, method, row),
         sources=data["sources"] | source,
         note=row.get("note"),
+        scales=data.get("scales", {}),
     )
 
 

@@ -190,7 +190,10 @@ _ALL = [
         test=5_794,
         side="any size",
         licence="Caltech: non-commercial research",
-        layouts=(Layout("CUB_200_2011", (*_CUB, "images/*/*")),),
+        layouts=(
+            Layout("CUB_200_2011", (*_CUB, "images/*/*")),
+            Layout("CUB_200_2011", ("train/*/*", "test/*/*")),
+        ),
         remotes=(
             Remote(
                 "https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz",

@@ -164,7 +164,7 @@ def _copy(folder: Path, copy: Path, home: Path) -> Path:
         if (real := Path(path).resolve()) in seen:  # links may form a circle
             raise UserError(f"{path} leads to {real}, as another link does: remove one of them")
         seen.add(real)
-        return []
+        return [name for name in names if name.startswith(".")]  # such as a clone's history
 
     try:
         return Path(shutil.copytree(folder, copy, ignore=once))
