@@ -13,6 +13,7 @@ from liderlab.backbones.pretrained import read_weights
 from liderlab.config.merging import make_config
 from liderlab.config.weight_names import kept_weights
 from liderlab.errors import RunFailed, Stopped, UserError
+from liderlab.files import checksum
 from liderlab.runs.build import build, completed
 from liderlab.runs.execute import run
 from liderlab.runs.folder import RunFolder
@@ -117,7 +118,13 @@ def test_from_the_command_line(
     assert code == 0, err
     name = "synthetic-convnet-small-smoke"
     assert out.endswith(f"  lider run --benchmark synthetic --pretrained {name}\n")
-    assert (tmp_path / f"data/weights/{name}.pt").is_file()
+    written = tmp_path / f"data/weights/{name}.pt"
+    assert f"wrote {written}, SHA-256 {checksum(written)}\n" in out
+    code, _, err = lider("run", *synthetic[:2], "--backbone", "mlp", "--pretrained", name)
+    assert code == 2
+    assert f"the weights in {name} do not fit mlp: it lacks " in err
+    assert "they belong to convnet-small" in err
+    assert len(err.splitlines()) == 1
     code, _, err = lider("run", *synthetic, "--pretrained", "nowhere", "--out", "y")
     assert code == 2
     assert err.startswith("lider: there are no weights named 'nowhere'")
@@ -147,6 +154,10 @@ def test_only_the_full_recipe_has_the_plain_name(change: dict[str, Any], suffix:
         ("tinyimagenet32-resnet18", "--benchmark split-tinyimagenet --size 32 --backbone resnet18"),
         ("cifar100-resnet18", "--benchmark split-cifar100 --backbone resnet18"),
         ("cub200-resnet50", "--benchmark split-cub200 --backbone resnet50"),
+        (
+            "tinyimagenet32-resnet18-width16",
+            "--benchmark split-tinyimagenet --size 32 --backbone resnet18 --width 16",
+        ),
         ("mine", ""),
     ],
 )
