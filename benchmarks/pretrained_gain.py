@@ -16,8 +16,9 @@ with 95 % intervals; each run is evaluated once, at its end. Seeds come one afte
 a record that is not complete holds whole pairs. `pretrained_gain.json` holds the results so far and
 the runs that are missing; the script adds to it.
 
-The plan was committed before its first run. It needs CUB-200 (`lider data prepare cub200`), the
-extra `lite0`, and about ten hours of one core; a run takes one thread.
+The plan was committed before its first run of a trained method; NCM, which has nothing to choose,
+had been run before. The script needs CUB-200 (`lider data prepare cub200`), the extra `lite0`, and
+about ten hours of one core; a run takes one thread.
 """
 
 from __future__ import annotations

@@ -142,6 +142,7 @@ def cases() -> dict[str, dict[str, Any]]:
         "flat": {"method": "er", "regularizers": {"c-flat": {}}, "recipe": UNEVEN},
         "idle flat": {"method": "er", "regularizers": {"c-flat": {}}, "recipe": TINY},
         "a head per task": {"method": "er", "heads": "task", "recipe": TINY},
+        "idle means": {"method": "ncm", "recipe": TINY},
         "slower": {"method": "er", "regularizers": {"ssgd": {"dropout": 0.0}}},
         "fresh": {"method": "er", "regularizers": {"lider": SPATIAL | {"draw": "fresh"}}},
         "control": {
