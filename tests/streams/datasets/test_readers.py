@@ -411,6 +411,22 @@ def test_tiny_imagenet_in_both_sizes(publish: SimpleNamespace, own_data_folder: 
     assert make(tasks=3, size=64).image_shape == (3, 64, 64)
 
 
+def test_cub_with_the_pixels_that_weights_expect(
+    publish: SimpleNamespace, own_data_folder: Path
+) -> None:
+    """Lite0's weights expect (x − 127)/128 for x in 0…255."""
+    publish.cub200(own_data_folder)
+    make = BENCHMARKS.load("split-cub200")
+    pixels = torch.tensor([0, 127, 255], dtype=torch.uint8).expand(1, 3, 1, 3)
+    view = make(tasks=2, size=16, normalize="lite0").transform.sample(1, None)
+    assert view(pixels)[0, 0, 0].tolist() == pytest.approx([-127 / 128, 0, 1], abs=1e-6)
+    imagenet = make(tasks=2, size=16, normalize="imagenet").transform
+    assert (imagenet.mean[0], imagenet.std[0]) == (0.485, 0.229)
+    assert make(tasks=2, size=16).transform.mean[0] == 0.4856
+    with pytest.raises(UserError, match="unknown normalization 'lite1': did you mean 'lite0'"):
+        make(tasks=2, normalize="lite1")
+
+
 def test_fashion_is_found_where_torchvision_puts_it(
     publish: SimpleNamespace, own_data_folder: Path
 ) -> None:
