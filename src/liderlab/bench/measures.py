@@ -89,6 +89,12 @@ MEASURES = {
         [*_lider_limits(1.12), RatioLimit("without", "bare", most=1.10)],
         rounds=101,
     ),
+    "resnet18-8": Measure(
+        "er-ace step, ResNet18 of width 8, 32x32, batch 64 + 64",
+        partial(_steps, "resnet18", 8, 32, "without spatial bare"),
+        [RatioLimit("spatial", "without"), RatioLimit("without", "bare", most=1.10)],
+        rounds=101,
+    ),
     "efficientnet-b2": Measure(
         "er-ace step, EfficientNet-B2, 84x84, batch 64 + 64",
         partial(_steps, "efficientnet-b2", 32, 84, "without spatial batch"),

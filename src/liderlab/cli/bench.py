@@ -16,6 +16,7 @@ from .output import new_console, print_json
 NAMES = (
     "resnet18-64",
     "resnet18-16",
+    "resnet18-8",
     "efficientnet-b2",
     "fresh",
     "regularizers",
