@@ -10,7 +10,9 @@ from torch import Tensor, nn
 
 from liderlab.backbones import BACKBONES
 from liderlab.backbones.network import Network
+from liderlab.backbones.pretrained import load_weights
 from liderlab.backbones.third_party import ThirdParty, as_backbone
+from liderlab.backbones.vit import ViT
 from liderlab.config.merging import make_config
 from liderlab.errors import UserError
 from liderlab.registry import Entry
@@ -125,3 +127,34 @@ def test_a_missing_package(family: str, monkeypatch: pytest.MonkeyPatch) -> None
 def test_another_family_is_unknown() -> None:
     with pytest.raises(UserError, match="unknown backbone 'keras:resnet18'"):
         BACKBONES.entry("keras:resnet18")
+
+
+class TheirTransformer(ViT):
+    """Made for images of one size, like timm's; `taps` would make it one of ours."""
+
+    def __init__(self, classes: int, channels: int, size: tuple[int, int]) -> None:
+        super().__init__(classes, (channels, *size), width=8, depth=2, patch=4)
+        self.patch_embed.img_size, self.patch_embed.patch_size = size, (4, 4)
+        del self.taps
+
+
+def test_a_transformer_of_timm_is_made_for_the_images(
+    packages: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def create_model(
+        name: str, *, num_classes: int, in_chans: int, img_size: tuple[int, int] = (24, 24)
+    ) -> nn.Module:
+        size = tuple(side // 4 * 4 for side in img_size)  # timm drops the pixels of a part patch
+        return TheirTransformer(num_classes, in_chans, size)
+
+    monkeypatch.setattr(sys.modules["timm"], "create_model", create_model)
+    make = BACKBONES.load("timm:vit")
+    backbone = make(9, (3, 8, 8))
+    assert backbone(torch.zeros(2, 3, 8, 8)).shape == (2, 9)
+    lider = LiDER()
+    lider.attach(Network(backbone), torch.rand(2, 3, 8, 8))
+    inner = [f"backbone.network.{name}" for name in ("patch_embed.proj", "blocks.0", "blocks.1")]
+    assert lider.chain == ["input", *inner]
+    load_weights(backbone, make(9, (3, 24, 24)).network.state_dict(), "w.pt")  # other positions
+    with pytest.raises(UserError, match="patches of 4x4, which do not divide images of 10x8"):
+        make(9, (3, 10, 8))

@@ -82,7 +82,8 @@ def test_a_path_with_brackets_is_printed_as_it_is(lider) -> None:
 def test_a_finished_run_is_shown_and_not_changed(lider, tmp_path: Path) -> None:
     code, first, err = lider(*SMALL, "--lider", "--out", "x")
     assert code == 0
-    assert err.startswith("lider regularises input → block1 → block2 → block3 → block4\n")
+    chain = "input → block1 → block2 → block3 → block4"
+    assert err.startswith(f"lider (spatial form) regularises {chain}\n")
     before = {file: file.stat().st_mtime_ns for file in (tmp_path / "x").rglob("*")}
     for command in (["resume", "x"], [*SMALL, "--lider", "--out", "x", "--resume"]):
         code, out, err = lider(*command)
@@ -98,7 +99,8 @@ def test_stages_without_a_constant_are_named_at_the_start(lider, tmp_path: Path)
     code, _, err = lider(*SMALL, *arguments, "--lider", "--out", "x")
     assert code == 0
     assert err.splitlines()[0] == (
-        "lider regularises input → stem → layer1 → layer2 → layer3; nothing to regularise in layer4"
+        "lider (spatial form) regularises input → stem → layer1 → layer2 → layer3; "
+        "nothing to regularise in layer4"
     )
     result = json.loads((tmp_path / "x/result.json").read_text())
     assert result["resolved"]["lider"]["left_out"] == ["layer4"]

@@ -41,7 +41,7 @@ def test_completing_writes_out_every_option_and_is_idempotent() -> None:
     assert tree["method"] == {"name": "der++", "alpha": 0.1, "beta": 0.5}
     assert tree["regularizers"]["lider"]["beta"] == 1.0
     assert tree["regularizers"]["lider"]["alpha"] == 0.1
-    assert tree["backbone"] == {"name": "convnet-small", "freeze": [], "width": 32}
+    assert tree["backbone"] == {"name": "convnet-small", "freeze": [], "lora": None, "width": 32}
     assert tree["benchmark"]["tasks"] == 5
     assert tree["memory"]["policy"] == "reservoir"
     assert tree["training"]["replay_size"] == 16

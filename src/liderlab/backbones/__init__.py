@@ -48,6 +48,11 @@ BACKBONES = Backbones(
             "four convolutions, for small images",
             {"width": 32},
         ),
+        "vit": Entry(
+            "liderlab.backbones.vit:ViT",
+            "vision transformer for small images, with timm's parameter names",
+            {"width": 192},
+        ),
         "resnet18": Entry(
             "liderlab.backbones.resnet:resnet18",
             "ResNet18, with the stem for small images unless stem is imagenet",

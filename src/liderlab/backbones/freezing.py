@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..errors import UserError
+from .lora import LoRALinear, is_adapter
+from .name_patterns import matching, shown
 from .network import Network
 from .third_party import last_linear
 
@@ -20,16 +21,24 @@ def freeze(network: Network, patterns: Sequence[str] | str) -> None:
 
     A pattern that names a module covers all parameters below it. "all-but-head" freezes all but the
     last linear layer. A BatchNorm that is frozen as a whole stays in eval mode.
+
+    Adapters (`lora`) are always trained, and the weights that they adapt never. Beside them, a
+    network without patterns trains its last linear layer alone.
     """
     backbone = network.backbone
-    names = [_shown(name) for name, _ in backbone.named_parameters()]
-    if patterns == ALL_BUT_HEAD:
-        head = _shown(last_linear(backbone))
+    names = [shown(name) for name, _ in backbone.named_parameters() if not is_adapter(name)]
+    adapted = {
+        f"{shown(name)}.weight"
+        for name, module in backbone.named_modules()
+        if isinstance(module, LoRALinear)
+    }
+    if patterns == ALL_BUT_HEAD or (adapted and not patterns):
+        head = shown(last_linear(backbone))
         frozen = {name for name in names if not name.startswith(f"{head}.")}
     else:
         frozen = {name for pattern in patterns for name in _matching(pattern, names)}
     for name, parameter in backbone.named_parameters():
-        if _shown(name) in frozen:
+        if shown(name) in frozen | adapted:
             parameter.requires_grad_(False)
     if patterns and not any(p.requires_grad for p in network.parameters()):
         raise UserError("backbone.freeze leaves nothing to train: freeze less")
@@ -37,7 +46,7 @@ def freeze(network: Network, patterns: Sequence[str] | str) -> None:
 
 
 def _matching(pattern: str, names: Sequence[str]) -> list[str]:
-    found = [n for n in names if fnmatchcase(n, pattern) or fnmatchcase(n, f"{pattern}.*")]
+    found = matching(pattern, names)
     if not found:
         modules = dict.fromkeys(name.partition(".")[0] for name in names)
         raise UserError(
@@ -45,11 +54,6 @@ def _matching(pattern: str, names: Sequence[str]) -> list[str]:
             f"{', '.join(modules)}, and parameters like {names[0]} below them"
         )
     return found
-
-
-def _shown(name: str) -> str:
-    """A name as the network's authors gave it, without the wrapper of third-party networks."""
-    return name.removeprefix("network.")
 
 
 def _still(module: nn.Module) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import warnings
 from collections.abc import Iterable, Mapping
@@ -13,14 +14,20 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import UserError
+from ..functional.position_embedding import resized_positions
 from . import BACKBONES
+from .lora import is_adapter
 from .parameter_names import in_our_names
 from .third_party import ThirdParty, last_linear
+
+log = logging.getLogger("liderlab")
 
 Weights = dict[str, Tensor]
 LITE0 = "efficientnet-lite0"
 KEYS = ("state_dict", "model_state_dict", "model", "network")
 NO_CHECKPOINT = "it is damaged or not a checkpoint"
+POSITIONS = "pos_embed"
+"""timm's name, and ours, for the positions of a transformer's patches."""
 
 
 class Misfit(UserError):
@@ -72,12 +79,13 @@ def load_weights(
 ) -> None:
     """Load weights into a backbone, except its classifier, which stays as initialised.
 
-    Names and shapes must be the backbone's own; the error lists those that are not.
+    Names and shapes must be the backbone's own; the error lists those that are not. Positions of a
+    transformer's patches are resized if the weights come from images of another size.
     """
     network = backbone.network if isinstance(backbone, ThirdParty) else backbone
     own, head = network.state_dict(), f"{last_linear(network)}."
-    given = in_our_names(weights)
-    body = {n for n in own if not n.startswith(head)}
+    given = _with_fitting_positions(in_our_names(weights), network)
+    body = {n for n in own if not n.startswith(head) and not is_adapter(n)}
     counters = {n for n in body if n.endswith("num_batches_tracked")}
     missing = body - given.keys() - counters  # older files do not count batches
     extra = {n for n in given if n not in own and not _is_classifier(n)}
@@ -94,6 +102,25 @@ def load_weights(
             "of the same network with the same options; only its classifier may differ)"
         )
     network.load_state_dict(own | {n: given[n] for n in body & given.keys()})
+
+
+def _with_fitting_positions(weights: Weights, network: nn.Module) -> Weights:
+    """The weights, with positions for the network's own grid of patches, if it has one."""
+    own, given = getattr(network, POSITIONS, None), weights.get(POSITIONS)
+    grid = getattr(getattr(network, "patch_embed", None), "grid_size", None)
+    if own is None or given is None or grid is None or own.shape == given.shape:
+        return weights
+    prefix = own.shape[1] - grid[0] * grid[1]
+    fits = given.dim() == 3 and own.shape[2] == given.shape[2]
+    resized = resized_positions(given, tuple(grid), prefix) if fits else None
+    if resized is None:
+        return weights
+    log.warning(
+        "the weights come from images with %d patches, and these have %d: their positions are "
+        "resized by bicubic interpolation",
+        *(given.shape[1] - prefix, grid[0] * grid[1]),
+    )
+    return weights | {POSITIONS: resized}
 
 
 def _is_classifier(name: str) -> bool:

@@ -64,15 +64,37 @@ def maker(family: str, model: str) -> Callable[..., nn.Module]:
             raise UserError(f"{family}:{model} takes colour images, not {channels} channel(s)")
         try:
             if family == "timm":
-                network = package.create_model(model, num_classes=classes, in_chans=channels)
+                network = _from_timm(package.create_model, model, classes, image_shape)
             else:
                 network = package.models.get_model(model, weights=None, num_classes=classes)
-        except (RuntimeError, ValueError) as error:
+        except UserError:
+            raise
+        except (RuntimeError, ValueError, TypeError, AssertionError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise UserError(f"{family} cannot make {model!r}: {reason}") from None
         return ThirdParty(network)
 
     return make
+
+
+def _from_timm(
+    create: Callable[..., nn.Module], model: str, classes: int, image_shape: tuple[int, int, int]
+) -> nn.Module:
+    """A transformer is made anew if it was made for images of another size."""
+    channels, *size = image_shape
+    network = create(model, num_classes=classes, in_chans=channels)
+    patches: Any = getattr(network, "patch_embed", None)
+    made_for, patch = getattr(patches, "img_size", None), getattr(patches, "patch_size", None)
+    if made_for is None or patch is None:
+        return network
+    if any(side % step for side, step in zip(size, patch, strict=True)):
+        raise UserError(
+            f"timm:{model} has patches of {patch[0]}x{patch[1]}, which do not divide images of "
+            f"{size[0]}x{size[1]}: choose images of another size, or another network"
+        )
+    if list(made_for) == size:
+        return network
+    return create(model, num_classes=classes, in_chans=channels, img_size=tuple(size))
 
 
 def _package(family: str, model: str) -> Any:

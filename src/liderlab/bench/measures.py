@@ -123,6 +123,11 @@ MEASURES = {
         lambda quick: transformer_workload.replay_steps(*((4, 8) if quick else ())),
         [RatioLimit(form, "without") for form in ("spatial", "batch", "jacobian")],
     ),
+    "vit": Measure(
+        "replay step, backbone vit (6 blocks of 96 on 65 tokens), batch 64",
+        lambda quick: transformer_workload.preset_steps(*((4, 8) if quick else ())),
+        [RatioLimit("spatial", "without")],
+    ),
     "curvature": Measure(
         "curvature of 64 rows, small convnet, 8x8",
         lambda quick: workloads.curvature(4 if quick else 64),

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..backbones.vit import ViT
 from ..regularizers.lider import LiDER
 from .interleaved_timing import Action
 from .workloads import CLASSES, LIDER_OPTIONS
@@ -44,6 +45,17 @@ def replay_steps(rows: int = 64, side: int = 32) -> dict[str, Action]:
     return {
         form: replay_step(SmallViT(side), STAGES, LIDER_OPTIONS[form], x, y)
         for form in ("without", "spatial", "batch", "jacobian")
+    }
+
+
+def preset_steps(rows: int = 64, side: int = 32) -> dict[str, Action]:
+    """The same for the network of the preset cifar100-vit, without LiDER and with its default."""
+    x, y = torch.rand(rows, 3, side, side), torch.arange(rows) % CLASSES
+    options: Any = {"width": 96, "depth": 6, "heads": 3, "patch": 4, "pool": "mean"}
+    networks = {form: ViT(CLASSES, (3, side, side), **options) for form in ("without", "spatial")}
+    return {
+        form: replay_step(network, None, LIDER_OPTIONS[form], x, y)
+        for form, network in networks.items()
     }
 
 

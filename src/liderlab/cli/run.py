@@ -238,5 +238,6 @@ def _regularised_stages(work: Run) -> Iterator[str]:
     for name, found in resolved(work).items():
         left_out = ", ".join(found["left_out"])
         rest = f"; nothing to regularise in {left_out}" if left_out else ""
-        form = " (batch form)" if work.config.regularizers[name].get("estimator") == "batch" else ""
+        estimator = work.config.regularizers[name].get("estimator")
+        form = f" ({estimator} form)" if estimator else ""
         yield f"{name}{form} regularises {' → '.join(found['chain'])}{rest}"

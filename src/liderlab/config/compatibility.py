@@ -64,6 +64,9 @@ def check(config: RunConfig) -> None:
             f"{method} fits its memory by SGD with a schedule of its own: leave out "
             "training.optimizer and training.schedule"
         )
+    if config.backbone.lora is not None and made.trains != "all":
+        part = "nothing" if made.trains == "nothing" else "the last layer alone"
+        raise UserError(f"{method} trains {part}, and adapters would stay: leave out backbone.lora")
     _check_length(config, made)
     if config.anytime and not made.task_by_task:
         raise UserError(

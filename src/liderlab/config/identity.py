@@ -24,7 +24,7 @@ UNSAID = (
     | GDUMB
     | {f"regularizers.lider.{k}": v for k, v in PAPER.items() if k not in PINNED_FIRST}
 )
-"""Values that older configurations did not spell out: fields of schemas 3 and 4, later options of
+"""Values that older configurations did not spell out: fields of schemas 3 to 5, later options of
 GDumb, and the options that presets pin since forms of LiDER have names. A run that has these values
 keeps its identity."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import UserError
 
-SCHEMA = 4
+SCHEMA = 5
 SCHEMA_1 = {
     *("preset", "scale", "benchmark", "method", "regularizers", "backbone", "pretrained"),
     *("memory", "training", "seed", "device", "precision", "compile", "devices", "strategy"),
@@ -47,8 +47,9 @@ NEW_FIELDS: dict[str, Any] = {
     "regularizers.lider.calibration_rows": 256,
     "regularizers.lider.calibration_augmented": False,
     "regularizers.lider.calibration_data": "fit",
+    "backbone.lora": None,
 }
-"""Fields that joined with schemas 3 and 4, by dotted name, at the values of every older run. A run
+"""Fields that joined with schemas 3 to 5, by dotted name, at the values of every older run. A run
 that has these values keeps its identity (identity.py), so that older results still count for it."""
 
 FEWEST = 16
@@ -89,17 +90,22 @@ def _to_2(tree: Tree) -> Tree:
 
 
 def _to_3(tree: Tree) -> Tree:
-    """Schema 3 added fields, and the next step adds them with its own."""
+    """Schema 3 added fields, and the last step adds them with its own."""
     return tree
 
 
 def _to_4(tree: Tree) -> Tree:
-    """Add the new fields to the sections, and to the regularisers, that the file has. The option
-    `noise` of the synthetic benchmark is `pixel_noise` now: the field of that name means labels."""
+    """The option `noise` of the synthetic benchmark is `pixel_noise` now: the field of that name
+    means labels."""
     benchmark = tree.get("benchmark")
     if isinstance(benchmark, Mapping) and benchmark.get("name") == "synthetic":
         new = {"pixel_noise" if k == "noise" else k: v for k, v in benchmark.items()}
         tree = {**tree, "benchmark": new}
+    return tree
+
+
+def _to_5(tree: Tree) -> Tree:
+    """Add the new fields to the sections, and to the regularisers, that the file has."""
     for name, value in NEW_FIELDS.items():
         tree = _with(tree, name, value)
     return tree
@@ -114,5 +120,5 @@ def _with(tree: Any, name: str, value: Any) -> Any:
     return {key: value, **tree}
 
 
-STEPS: tuple[Callable[[Tree], Tree], ...] = (_to_2, _to_3, _to_4)
+STEPS: tuple[Callable[[Tree], Tree], ...] = (_to_2, _to_3, _to_4, _to_5)
 """STEPS[n - 1] brings schema n to schema n + 1."""

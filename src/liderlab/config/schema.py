@@ -217,11 +217,21 @@ class MemorySection(Section):
     poison: float = Field(0.0, ge=0, le=1)
 
 
+class LoraSection(Section):
+    """Adapters W + alpha/rank · B A. modules: patterns of the linear layers that have one."""
+
+    rank: int = Field(8, ge=1, le=2**20)
+    alpha: Finite32 = Field(16.0, gt=0, allow_inf_nan=False)
+    modules: list[str] = Field(["*.attn.*", "*.mlp.*"], min_length=1)
+
+
 class BackboneSection(Named):
     """freeze: patterns of parameters that are not trained, like [conv1, layer1.*], or all-but-head;
-    an empty list trains all."""
+    an empty list trains all. lora: adapters of low rank, and then an empty list trains these and
+    the head; null has none."""
 
     freeze: Annotated[Literal["all-but-head"] | list[str], BeforeValidator(_patterns)] = []
+    lora: LoraSection | None = None
 
 
 class OptimizerSection(Named):

@@ -30,8 +30,8 @@ def backbone_of(pretrained: str) -> Tree | None:
     )
     backbone = _of_run(run) if run else _of_file(path)
     named = isinstance(backbone, Mapping) and isinstance(backbone.get("name"), str)
-    # what that run froze is no part of the network
-    return {k: v for k, v in backbone.items() if k != "freeze"} if named else None
+    # what that run froze, and its adapters, which are merged, are no part of the network
+    return {k: v for k, v in backbone.items() if k not in ("freeze", "lora")} if named else None
 
 
 def described(backbone: Tree) -> str:

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from ..errors import unknown
 from .coupling import batch_coupling, spatial_coupling
+from .token_grid import token_grid
 
 Reading = Literal["singular", "eigenvalue"]
 
@@ -114,15 +115,14 @@ def _as_maps(features: Tensor, beside: Tensor) -> Tensor:
     if beside.dim() == 3:
         return features.mT[..., None]
     tokens, (height, width) = features.shape[1], beside.shape[2:]
-    common = math.gcd(height, width)
-    across, along = height // common, width // common
-    times = math.isqrt(tokens // (across * along))
-    if times == 0:
+    h, w = token_grid(tokens, (height, width))
+    if h == 0:
+        common = math.gcd(height, width)
         raise ValueError(
-            f"Expected tokens that fill a grid of the proportions {across}:{along}, like the map "
-            f"beside them, but got {tokens}: choose other stages, or from_input=False."
+            f"Expected tokens that fill a grid of the proportions {height // common}:"
+            f"{width // common}, like the map beside them, but got {tokens}: choose other stages, "
+            "or from_input=False."
         )
-    h, w = times * across, times * along
     return features[:, tokens - h * w :].mT.reshape(len(features), -1, h, w)
 
 

@@ -7,6 +7,7 @@ stride; its matrix is never built.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -53,8 +54,11 @@ def operator_norm(
 def weight_map(layer: nn.Module) -> Callable[[Tensor], Tensor] | None:
     """x ↦ W x of a linear layer or convolution, without bias and past all hooks; None for others.
 
-    Unlike `linear_part` it takes one pass, and its gradient with respect to W is that of W x.
+    Unlike `linear_part` it takes one pass, and its gradient with respect to W is that of W x. A
+    layer whose weight is a sum of parts (LoRA) gives it as `adapted_weight`.
     """
+    if hasattr(type(layer), "adapted_weight"):
+        return lambda x: linear(x, cast(Tensor, layer.adapted_weight))
     if isinstance(layer, nn.Linear):
         return lambda x: linear(x, layer.weight)
     if isinstance(layer, (nn.Conv1d, nn.Conv2d, nn.Conv3d)):

@@ -89,7 +89,8 @@ def _inputs(network: nn.Module, example: Tensor) -> dict[nn.Module, Tensor]:
     handles = [
         module.register_forward_pre_hook(note)
         for module in network.modules()
-        if weight_map(module) is not None and module.weight.requires_grad
+        if weight_map(module) is not None
+        and (module.weight.requires_grad or hasattr(type(module), "adapted_weight"))
     ]
     try:
         with evaluating(network):

@@ -81,10 +81,13 @@ def find_stages(network: nn.Module, example: Tensor) -> list[str]:
     Successive children with equally shaped maps are one stage, named by the last of them. If a
     single child makes all the maps (say, one big `features`), its children are taken instead.
     Outputs without positions (pooled features, logits) and modules that run several times (a shared
-    activation) are left out. A transformer's blocks follow, one stage each.
+    activation) are left out. A transformer's blocks follow, one stage each; if its patches are
+    made further inside, their map comes first.
     """
-    maps = _find_maps(network, example)
-    return maps + [name for name in _find_blocks(network, example) if name not in maps]
+    maps, blocks = _find_maps(network, example), _find_blocks(network, example)
+    if blocks and not maps:
+        maps = _find_stem(network, example, blocks)
+    return maps + [name for name in blocks if name not in maps]
 
 
 def _find_maps(network: nn.Module, example: Tensor) -> list[str]:
@@ -111,6 +114,15 @@ def _find_blocks(network: nn.Module, example: Tensor) -> list[str]:
         groups.setdefault(key, []).append(name)
     longest = max(groups.values(), key=len, default=[])
     return longest if len(longest) > 1 else []
+
+
+def _find_stem(network: nn.Module, example: Tensor, blocks: list[str]) -> list[str]:
+    """The last map (n, C, H, W) with more than one position that is made before the blocks."""
+    modules = [name for name, _ in network.named_modules() if name]
+    before = modules[: modules.index(blocks[0])]
+    names = [name for name in before if not blocks[0].startswith(f"{name}.")]
+    shapes = _output_shapes(network, names, example, dimensions=4)
+    return [name for name, shape in shapes.items() if shape[1:].numel() > 1][-1:]
 
 
 def _children(network: nn.Module, parent: str) -> list[str]:

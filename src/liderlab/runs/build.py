@@ -13,6 +13,7 @@ import torch
 
 from ..backbones import BACKBONES
 from ..backbones.freezing import freeze
+from ..backbones.lora import add_adapters
 from ..backbones.network import Network, in_fast_layout
 from ..backbones.third_party import as_backbone
 from ..config.compatibility import check, check_stream
@@ -206,6 +207,8 @@ def build_network(
         make = BACKBONES.load(config.backbone.name)
         backbone = make(classes=classes, image_shape=image_shape, **config.backbone.options)
         network = Network(as_backbone(backbone), method.readout(classes))
+        if (lora := config.backbone.lora) is not None:  # last, so that they change no other draw
+            add_adapters(network.backbone, lora.rank, lora.alpha, lora.modules)
     return method, in_fast_layout(network)
 
 

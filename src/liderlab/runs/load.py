@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..backbones.lora import merge_adapters
 from ..streams.augmentation import Augment
 from .build import build_network, find_device
 from .folder import RunFolder
@@ -55,8 +56,8 @@ class TrainedNetwork(nn.Module):
 def load(path: str | Path, device: str = "cpu", *, after_task: int | None = None) -> TrainedNetwork:
     """The network of a finished run: `liderlab.load("runs/x").predict(images)`.
 
-    It needs the run's folder, not the data. after_task: the network after that task (0, 1, …), of a
-    run with keep_tasks.
+    It needs the run's folder, not the data. Adapters (LoRA) are merged into the weights.
+    after_task: the network after that task (0, 1, …), of a run with keep_tasks.
     """
     folder = RunFolder.open(path)
     config, result = folder.config(), folder.result()
@@ -68,6 +69,7 @@ def load(path: str | Path, device: str = "cpu", *, after_task: int | None = None
         method.attach(network, torch.zeros(2, *shape))
         method.load_state_dict(state["method"])
         network.load_state_dict(state["network"])
+        merge_adapters(network)
         trained = TrainedNetwork(
             method.classifier(network),
             result["classes"],

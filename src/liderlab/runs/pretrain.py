@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from ..backbones.lora import merged_weights
 from ..backbones.pretrained import read_weights
 from ..backbones.third_party import ThirdParty
 from ..config.diff import flat
@@ -153,7 +154,7 @@ def export_weights(run: str | Path, path: Path, *, replace: bool = False) -> dic
         "normalisation": result["normalisation"],
         "scale": result.get("scale"),
     }
-    weights = body.state_dict()
+    weights = merged_weights(body.state_dict())
     if path.exists() and not replace:
         old = read_weights(path)
         if old.keys() == weights.keys() and all(torch.equal(old[k], weights[k]) for k in old):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from torch import nn
 
+from ..backbones.lora import merged_weights
 from ..backbones.pretrained import Misfit, Weights, imagenet_file, load_weights, read_weights
 from ..config.schema import Named
 from ..config.weight_backbone import backbone_of, described
@@ -66,6 +67,7 @@ def weights_in(path: Path) -> Weights:
         network: Weights = read_state(path)["network"]
     except Damaged as error:
         raise UserError(f"cannot read weights from {path}: {error}") from None
+    network = merged_weights(network)
     body = {n.removeprefix("backbone."): v for n, v in network.items() if n.startswith("backbone.")}
     if all(name.startswith("network.") for name in body):  # a third-party backbone is wrapped
         return {name.removeprefix("network."): v for name, v in body.items()}
