@@ -22,7 +22,8 @@ CONTROLLED = "derived: the method's own row, LiDER's weights from the row with L
 SETTINGS = (  # in the order of the paper's tables
     *("cifar100", "cifar100-pretrained", "miniimagenet", "cub200"),
     *("cifar100-online", "cifar100-online20", "cifar10"),
-    *("cifar100-online-b10", "cifar10-online-b10"),  # of the lab, not in the paper
+    *("cifar100-online-b10", "cifar10-online-b10"),  # these four of the lab, not in the paper
+    *("cifar100-vit", "cifar100-vit-lora"),
 )
 
 
