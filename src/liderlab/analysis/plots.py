@@ -215,7 +215,7 @@ def draw_efficiency(points: Mapping[str, Mapping[str, tuple[float, float, float]
 def draw_toy(results: Mapping[str, ToyBoundaries]) -> Figure:
     """The plane's regions after each task (columns) by label (rows), with the points in memory."""
     tasks = max(len(result.regions) for result in results.values())
-    figure = style.new_figure(1.0 + 2.5 * tasks, 0.7 + 2.5 * len(results))
+    figure = style.new_figure(0.4 + 2.27 * tasks, 0.4 + 2.5 * len(results))
     panels = figure.subplots(len(results), tasks, squeeze=False, sharex=True, sharey=True)
     for row, (label, result) in enumerate(results.items()):
         for task in range(len(result.regions)):
@@ -225,10 +225,7 @@ def draw_toy(results: Mapping[str, ToyBoundaries]) -> Figure:
             head = f"after task {task + 1}: " if row == 0 else ""
             panel.set_title(f"{head}accuracy {mean:.1f} %", fontsize=style.NORMAL)
         panels[row, 0].set_ylabel(label)
-    handles, labels = panels[0, -1].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, title="in memory", loc="outside right center", fontsize=style.SMALL
-    )
+    style.legend_below(figure, columns=2 * tasks, title="in memory")
     return figure
 
 
