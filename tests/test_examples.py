@@ -61,13 +61,17 @@ def test_tutorial_runs(tmp_path: Path) -> None:
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     kinds = [kind for output in outputs for kind in output.get("data", {})]
     assert "image/png" in kinds
-    shown = json.dumps(outputs)
-    for text in ('<progress value=\\"1.0000', "er-ace + LiDER on split-digits", "<table>"):
+    shown = json.dumps(outputs, ensure_ascii=False)
+    for text in ('<progress value=\\"1.0000', "er-ace on folder", "<table>"):
         assert text in shown
     assert "er-ace: FAA" in shown
+    for method in ("er-ace", r"der\+\+"):
+        assert re.search(rf"LiDER \w+ [\d.]+ ± [\d.]+ points \w+ {method} on folder", shown)
     assert not [output for output in outputs if output.get("name") == "stderr"]
-    photos = json.loads((tmp_path / "tutorial/photos/result.json").read_bytes())
-    assert photos["classes"] == ["five", "four", "one", "six", "three", "two", "zero"]
+    results = [json.loads(file.read_bytes()) for file in tmp_path.rglob("result.json")]
+    assert len(results) == 10
+    for result in results:
+        assert result["classes"] == ["five", "four", "one", "six", "three", "two", "zero"]
     for page in ("tutorial/sweep/report.html", "tutorial/report.html"):
         assert (tmp_path / page).is_file()
 

@@ -63,7 +63,7 @@ def test_result_loads_its_network_and_draws_its_figure(result: RunResult) -> Non
 
 
 def test_result_shows_itself_escaped(result: RunResult) -> None:
-    assert "er + LiDER on synthetic, seed 0: FAA" in repr(result)
+    assert "er + LiDER on synthetic, seed 0: class-incremental FAA" in repr(result)
     page = result._repr_html_()
     assert "a &amp; &lt;b&gt;" in page
     assert "<b>" not in page
@@ -186,7 +186,7 @@ def test_progress_can_be_silent(
     liderlab.run(method="finetune", out=tmp_path / "b", **SHORT)
     out, err = capfd.readouterr()
     assert not out
-    assert "task 2/2 done: accuracy so far" in err
+    assert "task 2/2 done: class-incremental accuracy so far" in err
 
 
 def test_a_notebook_gets_a_bar_that_is_replaced_in_place(

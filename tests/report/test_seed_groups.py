@@ -1,4 +1,4 @@
-"""Runs that differ in their seed alone share a row; rows are paired with and without LiDER."""
+"""Seeds of one experiment share a row; rows are paired with and without regularisers."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from liderlab.report.seed_groups import (
     differing,
     experiment_fields,
     group_by_seed,
-    pair_without_lider,
+    pairs_without,
     seed_difference,
 )
 
@@ -39,14 +39,12 @@ def test_rows_of_one_label_name_their_differing_values(runs: Path) -> None:
 def test_the_pair_without_lider_is_the_row_that_differs_least(runs: Path) -> None:
     plain, lider = RunRecord.read(runs / "er-ace-0"), RunRecord.read(runs / "er-ace-lider-0")
     other, mine, with_lider = group_by_seed([changed(plain, lr=0.5), plain, lider])
-    pair = pair_without_lider(with_lider, [other, mine, with_lider])
-    assert pair is not None
-    assert (pair.without, pair.also) == (mine, ())
-    pair = pair_without_lider(with_lider, [other, with_lider])
-    assert pair is not None
+    (pair,) = pairs_without(with_lider, [other, mine, with_lider])
+    assert (pair.without, pair.added, pair.also) == (mine, ("lider",), ())
+    (pair,) = pairs_without(with_lider, [other, with_lider])
     assert (pair.without, pair.also) == (other, ("training.lr",))
-    assert pair_without_lider(mine, [other, mine, with_lider]) is None
-    assert pair_without_lider(with_lider, [with_lider]) is None
+    assert pairs_without(mine, [other, mine, with_lider]) == []
+    assert pairs_without(with_lider, [with_lider]) == []
 
 
 def test_a_regularizer_without_options_tells_experiments_apart() -> None:

@@ -15,7 +15,7 @@ from ..files import writable_folder
 from ..report.formatting import mean_std
 from ..report.html_table import html_table
 from ..report.page.html import write_report
-from ..report.run_records import read_all
+from ..report.run_records import read_all, settings_among
 from ..sweeps.dotted_names import dotted
 from ..sweeps.engine import check_engine, default_workers, make_engine, threads_each
 from ..sweeps.scheduler import Outcome, run_all
@@ -77,7 +77,9 @@ class SweepResult:
             for row in self.summary
         ]
         errors = "".join(f"; {row['run']} failed: {row['error']}" for row in self.failed[:10])
-        return html_table(f"{self.folder}{errors}", ["", "FAA ↑ (%)", "FF ↓ (%)", "runs"], rows)
+        settings = settings_among(row["setting"] for row in self.finished)
+        title = f"{self.folder}{f', {settings}' if settings else ''}{errors}"
+        return html_table(title, ["", "FAA ↑ (%)", "FF ↓ (%)", "runs"], rows)
 
 
 def sweep(

@@ -84,7 +84,7 @@ class RunResult(dict[str, Any]):
         record = self._record
         return (
             f"<{record.label} on {record.benchmark}, seed {record.seed}: "
-            f"FAA {number(self.faa)} %, in {self.folder}>"
+            f"{record.setting} FAA {number(self.faa)} %, in {self.folder}>"
         )
 
     def _repr_html_(self) -> str:

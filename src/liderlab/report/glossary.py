@@ -91,9 +91,9 @@ TERMS = {
     "best": "The best mean of its setting (benchmark, tasks, buffer, backbone, scale), and "
     "distinguishable from every other row there: the 95 % interval of the difference, paired by "
     "seed, excludes 0. The upper bound joint does not compete.",
-    "LiDER's gain": "The metric with LiDER minus the metric without it, paired by seed: the mean "
-    "difference and Student's 95 % interval. If the interval contains 0, these seeds do not show "
-    "whether LiDER helps.",
+    "gain": "Final average accuracy with a regulariser minus that without it, paired by seed: the "
+    "mean difference and Student's 95 % interval. If the interval contains 0, these seeds do not "
+    "show whether the regulariser helps.",
     "paper": "The number that the paper reports for this row, at full scale.",
     "ledger": "FAA of the same configuration in the project's reproduction ledger (lider ledger): "
     "mean ± standard deviation, with the number of seeds.",
@@ -106,8 +106,8 @@ TERMS = {
     "steps (--evaluate every:50). A drop at the start of a task that recovers is a stability gap.",
     "accuracy matrix": "Row t, column i: accuracy on task i after training task t, in percent.",
     "confusion": "Row i, column j: test images of class (or task) i that the network took for j "
-    "at the end, class-incremental, in percent of row i. Colours follow the square root, so that "
-    "rare mistakes show.",
+    "at the end, among all classes seen, in percent of row i. Colours follow the square root, so "
+    "that rare mistakes show.",
     "forgetting": "Of a task: its best accuracy so far minus its accuracy now.",
     "loss terms": "The weighted terms of the loss at the logged steps. Where a point stands for "
     "many steps, the line is their mean and the band runs from their minimum to their maximum.",
@@ -117,6 +117,6 @@ TERMS = {
     "poisoned": "A sample that entered the memory with a wrong label, on purpose.",
     "edited": "A sample whose pixels GMED has changed; the number says how often.",
     "buffer-vs-test gap": "Accuracy on the samples in memory (against their stored labels) minus "
-    "accuracy on test images, both class-incremental and averaged over the tasks so far. A wide "
-    "gap means that the network has memorised its samples.",
+    "accuracy on test images, both among all classes seen and averaged over the tasks so far. A "
+    "wide gap means that the network has memorised its samples.",
 }

@@ -16,12 +16,23 @@ from ..config.diff import flat
 from ..config.migrations import migrate
 from ..errors import UserError
 from ..runs.folder import RunFolder
-from ..streams import BENCHMARKS
+from ..streams import BENCHMARKS, CLASSES
 from .glossary import METRICS
 
 State = Literal["finished", "running", "stopped"]
 Matrix = list[list[float | None]]
-PROPER_NAMES = {"lider": "LiDER", "oewc": "oEWC", "olap": "oLAP", "ssgd": "sSGD"}
+PROPER_NAMES = {
+    "bfp": "BFP",
+    "c-flat": "C-Flat",
+    "casper": "CaSpeR",
+    "lider": "LiDER",
+    "mrfa": "MRFA",
+    "oewc": "oEWC",
+    "olap": "oLAP",
+    "sam": "SAM",
+    "ssgd": "sSGD",
+    "star": "STAR",
+}
 
 
 @dataclass(frozen=True)
@@ -51,7 +62,7 @@ class RunRecord:
         return record
 
     def facts(self) -> dict[str, Any]:
-        """The run in short, as plain values; metrics are class-incremental."""
+        """The run in short, as plain values; metrics are those of `setting`."""
         return {
             "name": self.name,
             "path": str(self.path),
@@ -64,6 +75,7 @@ class RunRecord:
             "buffer": self.buffer,
             "seed": self.seed,
             "scale": self.scale,
+            "setting": self.setting,
             "seconds": (self.result or {}).get("seconds"),
             **{metric: self.metric("class_incremental", metric) for metric in METRICS},
         }
@@ -100,7 +112,7 @@ class RunRecord:
     @property
     def label(self) -> str:
         """The method and its regularisers: er-ace + LiDER."""
-        return " + ".join([self.method, *(PROPER_NAMES.get(r, r) for r in self.regularizers)])
+        return " + ".join([self.method, *proper_names(self.regularizers)])
 
     @property
     def seed(self) -> int:
@@ -122,10 +134,16 @@ class RunRecord:
 
     @property
     def stream(self) -> str:
-        """The benchmark, its setting, and how it differs from the benchmark's own tasks."""
+        """The benchmark, and how it differs from the benchmark's own tasks."""
+        return stream_name(self.config["benchmark"])
+
+    @property
+    def setting(self) -> str:
+        """class-incremental or domain-incremental; known before the run has finished."""
+        if self.result:
+            return str(self.result.get("setting", CLASSES))
         entry = BENCHMARKS.get(self.benchmark)
-        setting = entry.facts.get("setting", "") if entry else ""
-        return " ".join([stream_name(self.config["benchmark"]), *setting.split()])
+        return str(entry.facts.get("setting", CLASSES)) if entry else CLASSES
 
     @property
     def buffer(self) -> int | None:
@@ -166,6 +184,23 @@ class RunRecord:
             if field in line:
                 rows[line["task"]] = line[field]
         return rows
+
+
+def proper_names(regularizers: Iterable[str]) -> list[str]:
+    """
+    >>> proper_names(["lider", "spectral"])
+    ['LiDER', 'spectral']
+    """
+    return [PROPER_NAMES.get(name, name) for name in regularizers]
+
+
+def settings_among(settings: Iterable[str]) -> str:
+    """The settings of several runs, each one once.
+
+    >>> settings_among(["domain-incremental", "class-incremental", "domain-incremental"])
+    'class-incremental and domain-incremental'
+    """
+    return " and ".join(sorted(set(settings)))
 
 
 def stream_name(benchmark: Mapping[str, Any]) -> str:

@@ -72,29 +72,45 @@ def seed_difference(
 
 
 @dataclass(frozen=True)
-class LiderPair:
-    """A group without LiDER to compare with. also: other fields in which the two differ."""
+class RegularizerPair:
+    """A group to compare another with. added: the regularisers that the other one has in addition.
+    also: further fields in which the two differ."""
 
     without: SeedGroup
+    added: tuple[str, ...]
     also: tuple[str, ...]
 
 
-def pair_without_lider(group: SeedGroup, groups: Sequence[SeedGroup]) -> LiderPair | None:
-    """The group that differs in LiDER alone, or in as few other fields as possible."""
-    run = group.first
-    if "lider" not in run.regularizers:
-        return None
-    rest = [name for name in run.regularizers if name != "lider"]
-    pairs = []
+def pairs_without(group: SeedGroup, groups: Sequence[SeedGroup]) -> list[RegularizerPair]:
+    """The groups of the same method with fewer regularisers, as few less as there are.
+
+    For each choice of regularisers the group that differs in the fewest other fields. er-ace +
+    LiDER + oEWC is compared with er-ace + LiDER and with er-ace + oEWC; with er-ace, if there is
+    neither of them.
+    """
+    nearest: dict[frozenset[str], RegularizerPair] = {}
     for other in groups:
-        plain_run = other.first
-        if (other.setting, plain_run.method) != (group.setting, run.method):
+        pair = _pair(group, other)
+        if pair is None:
             continue
-        if plain_run.regularizers == rest:
-            fields = differing_experiment_fields([run, plain_run])
-            also = [field for field in fields if not field.startswith("regularizers.lider")]
-            pairs.append(LiderPair(other, tuple(also)))
-    return min(pairs, key=lambda pair: len(pair.also), default=None)
+        known = nearest.get(frozenset(pair.added))
+        if known is None or len(pair.also) < len(known.also):
+            nearest[frozenset(pair.added)] = pair
+    return [pair for added, pair in nearest.items() if not any(less < added for less in nearest)]
+
+
+def _pair(group: SeedGroup, other: SeedGroup) -> RegularizerPair | None:
+    """None if the two differ in method or setting, or the other one has no fewer regularisers."""
+    run, plain_run = group.first, other.first
+    if (other.setting, plain_run.method) != (group.setting, run.method):
+        return None
+    if not set(plain_run.regularizers) < set(run.regularizers):
+        return None
+    added = tuple(name for name in run.regularizers if name not in plain_run.regularizers)
+    own = tuple(f"regularizers.{name}" for name in added)
+    fields = differing_experiment_fields([run, plain_run])
+    also = (f for f in fields if not any(f == name or f.startswith(f"{name}.") for name in own))
+    return RegularizerPair(other, added, tuple(also))
 
 
 def experiment_key(config: Mapping[str, Any]) -> str:

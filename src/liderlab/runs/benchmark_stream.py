@@ -90,8 +90,9 @@ def _with_base(base: int, tasks: object, classes: int) -> list[int]:
     if not isinstance(tasks, int):
         raise UserError("choose the number of tasks: --base 50 --tasks 6")
     if base + tasks - 1 > classes or (tasks == 1 and base < classes):
+        more = "s" * (tasks != 2)
         raise UserError(
-            f"a base of {base} classes and {tasks - 1} further tasks do not add up to "
+            f"a base of {base} classes and {tasks - 1} further task{more} do not add up to "
             f"{classes} classes: each class belongs to one task, each task has one or more"
         )
     return [base] if tasks == 1 else [base, *even_sizes(classes - base, tasks - 1)]

@@ -153,7 +153,7 @@ def _find_checkpoint(work: Run, folder: RunFolder, allow_changed_imports: bool) 
 def _start_trackers(work: Run, folder: RunFolder, step: int) -> Trackers:
     try:
         config = work.config.model_dump(mode="json")
-        return Trackers(work.config.tracker, folder.path, config, step)
+        return Trackers(work.config.tracker, folder.path, config, step, work.stream.setting)
     except UserError:
         if not folder.begun:
             folder.remove()

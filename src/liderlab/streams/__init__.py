@@ -8,7 +8,7 @@ from typing import Any
 
 from ..registry import Entry, Registry
 
-DOMAINS = "domain-incremental"
+CLASSES, DOMAINS = "class-incremental", "domain-incremental"
 
 
 def _benchmark(

@@ -12,6 +12,7 @@ from typing import Any
 from ..files import write_atomically
 from ..functional.statistics import summarise
 from ..runs.folder import RunFolder
+from ..runs.result_schema import setting_of
 from .scheduler import Outcome
 from .sweep_file import SweepRun
 
@@ -33,6 +34,7 @@ def run_rows(runs: Sequence[SweepRun], outcomes: Sequence[Outcome]) -> list[Row]
         row |= {key: _cell(value) for key, value in run.fields.items()}
         result = RunFolder(run.plan.folder).result() if outcome.state == "done" else None
         row["seed"] = run.plan.config.seed
+        row["setting"] = result and setting_of(result)
         row |= {name: result and result[part][key] for name, (part, key) in METRICS.items()}
         row |= {"seconds": result and result["seconds"], "error": outcome.error}
         rows.append(row)
@@ -51,6 +53,7 @@ def _group_row(group: str, members: Sequence[tuple[SweepRun, Row]]) -> Row:
     done = [row for _, row in members if row["state"] == "done"]
     row: Row = {"group": group, "runs": len(members), "done": len(done)}
     row |= {key: _cell(value) for key, value in members[0][0].fields.items()}
+    row["setting"] = done[0]["setting"] if done else None
     for name in (*METRICS, "seconds"):
         found = summarise([run[name] for run in done if run[name] is not None])
         row[f"{name}_mean"] = found.mean if found else None

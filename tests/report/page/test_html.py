@@ -68,11 +68,11 @@ def test_rows_hold_means_deviations_and_the_gain_of_lider(runs: Path, page: str)
     expected = paired_difference(
         {0: faa["er-ace-lider-0"], 1: faa["er-ace-lider-1"]}, dict(enumerate(plain))
     )
-    gain = rows["er-ace + LiDER"]["gain"]["class_incremental"]
+    gain = rows["er-ace + LiDER"]["gains"][0]["values"]["class_incremental"]
     points = [[n, faa[f"er-ace-lider-{n}"] - faa[f"er-ace-{n}"]] for n in (0, 1)]
     assert gain.pop("points") == pytest.approx(np.array(points), rel=1e-3)
     assert gain == vars(expected)
-    assert rows["er-ace"]["gain"]["class_incremental"] is None
+    assert rows["er-ace"]["gains"] == []
     assert rows["joint"]["values"]["class_incremental"]["ff"] is None
 
 

@@ -1,11 +1,13 @@
 """The sentences and stars of the report, against numbers worked out by hand."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from liderlab.config.merging import make_config
+from liderlab.regularizers import REGULARIZERS
 from liderlab.report.page.overview_data import overview
 from liderlab.report.page.verdicts import best_of_settings
 from liderlab.report.run_records import RunRecord
@@ -14,19 +16,22 @@ from liderlab.report.seed_groups import group_by_seed
 ACCURACY = {"ff": None, "bwt": None, "fwt": None, "aia": None, "accuracy_matrix": [[50.0]]}
 
 
-def runs(method: str, *faa: float, lider: bool = False, first: int = 0) -> list[RunRecord]:
+def runs(method: str, *faa: float, also: Sequence[str] = (), first: int = 0) -> list[RunRecord]:
     """A record per seed with these accuracies."""
     records = []
     for seed, value in enumerate(faa, first):
         choice: dict[str, Any] = {"method": method, "seed": seed}
         choice["benchmark"] = {"name": "synthetic", "tasks": 3}
-        if lider:
-            choice["regularizers"] = {"lider": {}}
+        choice["regularizers"] = {name: {} for name in also}
         config = make_config(choice).model_dump(mode="json")
         both = ("class_incremental", "task_incremental")
         result = {setting: {**ACCURACY, "faa": value} for setting in both}
         records.append(RunRecord(Path(), f"{method}-{seed}", "finished", config, result))
     return records
+
+
+def sentences(row: Mapping[str, Any]) -> list[str]:
+    return [gain["sentences"]["class_incremental"] for gain in row["gains"]]
 
 
 @pytest.mark.parametrize(
@@ -43,15 +48,36 @@ def runs(method: str, *faa: float, lider: bool = False, first: int = 0) -> list[
 def test_the_headline_says_whether_the_gain_is_distinguishable(
     plain: tuple[float, ...], treated: tuple[float, ...], sentence: str
 ) -> None:
-    rows = overview([*runs("er-ace", *plain), *runs("er-ace", *treated, lider=True)], "x", {})
-    found = rows["groups"][1]["sentence"]["class_incremental"]
-    assert found.startswith(f"LiDER {sentence}")
-    assert rows["groups"][0]["sentence"]["class_incremental"] is None
+    rows = overview([*runs("er-ace", *plain), *runs("er-ace", *treated, also=["lider"])], "x", {})
+    assert sentences(rows["groups"][1])[0].startswith(f"LiDER {sentence}")
+    assert sentences(rows["groups"][0]) == []
+
+
+@pytest.mark.parametrize("name", REGULARIZERS)
+def test_every_regulariser_has_its_sentence(name: str) -> None:
+    rows = overview([*runs("er", 70, 71), *runs("er", 72, 73, also=[name])], "x", {})["groups"]
+    assert len(sentences(rows[1])) == 1
+    assert sentences(rows[1])[0].lower().startswith(f"{name} adds 2.0 ± 0.0 points to er on synth")
+
+
+def test_combinations_are_compared_with_their_parts() -> None:
+    plain, lider = runs("er", 70, 71), runs("er", 72, 73, also=["lider"])
+    both = runs("er", 75, 77, also=["lider", "sam"])
+    (alone,) = sentences(overview([*plain, *both], "x", {})["groups"][1])
+    assert alone.startswith("LiDER and SAM add 5.5 ± 6.4 points to er on synthetic: not ")
+    rows = overview([*plain, *lider, *both], "x", {})["groups"]
+    assert [text.split(" points")[0] for text in sentences(rows[2])] == ["SAM adds 3.5 ± 6.4"]
+    sam = runs("er", 70, 70, also=["sam"])
+    rows = overview([*plain, *lider, *sam, *both], "x", {})["groups"]
+    assert [text.split(" on ")[0] for text in sentences(rows[3])] == [
+        "SAM adds 3.5 ± 6.4 points to er + LiDER",
+        "LiDER adds 6.0 ± 12.7 points to er + SAM",
+    ]
 
 
 def test_runs_without_a_common_seed_have_no_interval() -> None:
-    records = [*runs("er", 70, 71), *runs("er", 72, 73, lider=True, first=5)]
-    found = overview(records, "x", {})["groups"][1]["sentence"]["class_incremental"]
+    records = [*runs("er", 70, 71), *runs("er", 72, 73, also=["lider"], first=5)]
+    (found,) = sentences(overview(records, "x", {})["groups"][1])
     assert found.endswith("the runs have no common seed, so there is no interval.")
 
 

@@ -103,7 +103,7 @@ def test_a_terminal_shows_accuracy_speed_and_labelled_time_left(tmp_path: Path) 
         run(make_config(TINY), tmp_path / "x", listener=listen)
     frames = text.frames()
     assert re.search(r"task 2/3 epoch 1/3 .*\d% \d+ s left", frames)
-    assert re.search(r"accuracy so far \d+\.\d\d %, [\d.]+ steps/s", frames)
+    assert re.search(r"class-incremental accuracy so far \d+\.\d\d %, [\d.]+ steps/s", frames)
     assert "replay 0." in frames or "replay 1." in frames
     assert not re.search(r"\d:\d\d", frames)  # a time without a label
     assert all(len(line) <= 80 for line in re.split(r"[\r\n]", frames))
@@ -139,7 +139,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_log_has_lines_between_the_ends_of_tasks(log: list[str]) -> None:
     line = next(line for line in log if line.startswith("  task 3/3 epoch 1/3"))
-    known = r"\d+ s left, accuracy so far \d+\.\d\d %, [\d.]+ steps/s, stream \d"
+    known = r"\d+ s left, class-incremental accuracy so far \d+\.\d\d %, [\d.]+ steps/s, stream \d"
     assert re.match(rf"  task 3/3 epoch 1/3: {known}", line)
     assert len(log) > 9
 

@@ -34,7 +34,7 @@ def test_runs_lists_them_in_80_columns(lider: Any, runs: Path) -> None:
     code, out, err = lider("runs", str(runs))
     assert (code, err) == (0, "")
     assert narrow(out)
-    assert len(out.splitlines()) == 8
+    assert len(out.splitlines()) == 9
     assert "er-ace + LiDER" in out
     code, out, _ = lider("runs", str(runs), "--json")
     rows = {row["name"]: row for row in json.loads(out)}
@@ -49,7 +49,7 @@ def test_long_names_of_runs_are_whole(lider: Any, runs: Path, tmp_path: Path) ->
         shutil.copytree(runs / "er-ace-0", tmp_path / "all" / name)
     _, out, _ = lider("runs", "all")
     assert narrow(out)
-    folded = "".join(line.split()[0] for line in out.splitlines()[1:])
+    folded = "".join(line.split()[0] for line in out.splitlines()[1:-1])
     assert folded == "".join(names)
 
 

@@ -13,13 +13,21 @@ from ...config.diff import flat
 from ...config.identity import experiment_fields
 from ...functional.statistics import mean_interval, summarise
 from ...paper.ledger.record import LedgerRecord
+from ...runs.result_schema import settings_of
 from ..glossary import ANYTIME, METRICS, SETTINGS, TERMS
-from ..run_records import RunRecord, accuracy_so_far
-from ..seed_groups import SeedGroup, differing, group_by_seed, pair_without_lider, seed_difference
+from ..run_records import RunRecord, accuracy_so_far, proper_names
+from ..seed_groups import (
+    RegularizerPair,
+    SeedGroup,
+    differing,
+    group_by_seed,
+    pairs_without,
+    seed_difference,
+)
 from .curves import round_to_screen
 from .reference_numbers import PaperNumbers, in_ledger, in_paper
 from .run_data import as_text
-from .verdicts import best_of_settings, pair_sentence
+from .verdicts import best_of_settings, full_label, pair_sentence
 
 Tree = dict[str, Any]
 
@@ -74,7 +82,7 @@ def overview(
 
 
 def _row(group: SeedGroup, groups: Sequence[SeedGroup], paper: PaperNumbers) -> Tree:
-    run, pair = group.first, pair_without_lider(group, groups)
+    run = group.first
     finished = [r for r in group.runs if r.result]
     changes = (run.config.get("scale") or {}).get("changes") or {}
     curves = {s: [accuracy_so_far(r.matrix(s)) for r in finished] for s in SETTINGS}
@@ -84,17 +92,16 @@ def _row(group: SeedGroup, groups: Sequence[SeedGroup], paper: PaperNumbers) -> 
         "additions": run.regularizers,
         "note": group.note,
         "benchmark": run.stream,
+        "settings": dict.fromkeys(SETTINGS, run.setting) | settings_of({"setting": run.setting}),
         "tasks": run.tasks,
         "buffer": run.buffer,
         "scale": run.scale,
         "changes": [f"{f}: {now.get('from')} → {now.get('to')}" for f, now in changes.items()],
         "seeds": len({r.seed for r in finished}),
         "values": _by_metric(lambda s, m: _mean(list(group.values(s, m).values()))),
-        "gain": {s: pair and _gain(group, pair.without, s) for s in SETTINGS},
-        "sentence": {
-            s: pair and pair_sentence(group, pair, s, _place(group, groups)) for s in SETTINGS
-        },
-        "also": list(pair.also) if pair else [],
+        "gains": [
+            _pair(group, pair, _place(group, groups)) for pair in pairs_without(group, groups)
+        ],
         "paper": in_paper(group, paper),
         "curve": {setting: _mean_curve(curves[setting]) for setting in SETTINGS},
     }
@@ -118,6 +125,17 @@ def _mean(values: Sequence[float]) -> Tree | None:
     """Mean, standard deviation, half of Student's 95 % interval, and number of the values."""
     found = summarise(values)
     return {**vars(found), "half": mean_interval(values).half} if found else None
+
+
+def _pair(group: SeedGroup, pair: RegularizerPair, where: str) -> Tree:
+    """What the regularisers that only the group has bring, by setting."""
+    return {
+        "name": " + ".join(proper_names(pair.added)),
+        "over": full_label(pair.without),
+        "also": list(pair.also),
+        "values": {s: _gain(group, pair.without, s) for s in SETTINGS},
+        "sentences": {s: pair_sentence(group, pair, s, where) for s in SETTINGS},
+    }
 
 
 def _gain(group: SeedGroup, other: SeedGroup, setting: str) -> Tree | None:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from ...functional.statistics import ConfidenceInterval
 from ..glossary import METRICS, SETTINGS
-from ..seed_groups import LiderPair, SeedGroup, seed_difference
+from ..run_records import proper_names
+from ..seed_groups import RegularizerPair, SeedGroup, seed_difference
 
 Best = dict[str, list[str]]
 """Metrics in which a group is distinguishably the best of its setting, by evaluation setting."""
@@ -22,15 +23,18 @@ def distinguishable(difference: ConfidenceInterval | None) -> bool:
     return difference is not None and half is not None and abs(difference.mean) > half
 
 
-def gain_sentence(gain: ConfidenceInterval, plain: str, where: str, also: Sequence[str]) -> str:
-    """LiDER's gain in final average accuracy.
+def gain_sentence(
+    gain: ConfidenceInterval, added: Sequence[str], plain: str, where: str, also: Sequence[str]
+) -> str:
+    """The gain in final average accuracy by one regulariser or several.
 
-    >>> gain_sentence(ConfidenceInterval(1.2, 3.5, 0.3, 3), "er-ace", "split-digits", [])
+    >>> gain_sentence(ConfidenceInterval(1.2, 3.5, 0.3, 3), ["LiDER"], "er-ace", "split-digits", [])
     'LiDER adds 1.2 ± 3.5 points to er-ace on split-digits: not distinguishable from none with 3 seeds.'
-    >>> gain_sentence(ConfidenceInterval(-2.0, 0.5, 0.01, 4), "er", "synthetic", ["training.lr"])
-    'LiDER takes 2.0 ± 0.5 points from er on synthetic: distinguishable from none with 4 seeds. The runs also differ in training.lr.'
+    >>> gain_sentence(ConfidenceInterval(-2.0, 0.5, 0.01, 4), ["SAM", "oEWC"], "er", "x", ["training.lr"])
+    'SAM and oEWC take 2.0 ± 0.5 points from er on x: distinguishable from none with 4 seeds. The runs also differ in training.lr.'
     """  # noqa: E501
-    verb, link = ("takes", "from") if gain.mean < 0 else ("adds", "to")
+    verb, link = ("take", "from") if gain.mean < 0 else ("add", "to")
+    verb += "s" * (len(added) == 1)
     size = f"{abs(gain.mean):.1f}" + ("" if gain.half is None else f" ± {gain.half:.1f}")
     if gain.n == 0:
         verdict = "the runs have no common seed, so there is no interval"
@@ -40,13 +44,16 @@ def gain_sentence(gain: ConfidenceInterval, plain: str, where: str, also: Sequen
         known = "" if distinguishable(gain) else "not "
         verdict = f"{known}distinguishable from none with {gain.n} seeds"
     rest = f" The runs also differ in {', '.join(also)}." if also else ""
-    return f"LiDER {verb} {size} points {link} {plain} on {where}: {verdict}.{rest}"
+    return f"{' and '.join(added)} {verb} {size} points {link} {plain} on {where}: {verdict}.{rest}"
 
 
-def pair_sentence(group: SeedGroup, pair: LiderPair, setting: str, where: str) -> str | None:
-    """`gain_sentence` of a group and its pair without LiDER; None without finished runs."""
+def pair_sentence(group: SeedGroup, pair: RegularizerPair, setting: str, where: str) -> str | None:
+    """`gain_sentence` of a group and its pair; None without finished runs."""
     gain = seed_difference(group.values(setting, "faa"), pair.without.values(setting, "faa"))
-    return gain_sentence(gain, full_label(pair.without), where, pair.also) if gain else None
+    if gain is None:
+        return None
+    added = proper_names(pair.added)
+    return gain_sentence(gain, added, full_label(pair.without), where, pair.also)
 
 
 def leader_sentence(leader: SeedGroup, rivals: Sequence[SeedGroup], setting: str) -> str:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..formatting import duration, number
+from ..run_records import settings_among
 from .run_list import STATE_STYLES
 from .run_snapshot import Snapshot, Values
 
@@ -54,7 +55,8 @@ def view(snapshots: Sequence[Snapshot], width: int, height: int | None = None) -
     text = ", ".join(f"{n} {state}" for state, n in count.items() if n)
     hidden = len(snapshots) - len(shown)
     text += f"; {hidden} not shown" if hidden else ""
-    return Group(many_runs(shown), Text(text, style="dim"))
+    settings = settings_among(s.record.setting for s in snapshots)
+    return Group(many_runs(shown), Text(f"{text}; accuracy in %, {settings}", style="dim"))
 
 
 def many_runs(snapshots: Sequence[Snapshot]) -> Table:
@@ -97,7 +99,15 @@ def one_run(snapshot: Snapshot, width: int) -> Panel:
     for row in _curves(snapshot, max(8, inner - inner // 3 - 16)):
         curves.add_row(*row)
     parts = Group(experiment, progress, Text(), curves)
-    return Panel(parts, title=Text(record.name, style="bold"), title_align="left", width=width)
+    title, below = Text(record.name, style="bold"), Text(f"accuracy: {record.setting}")
+    return Panel(
+        parts,
+        title=title,
+        title_align="left",
+        subtitle=below,
+        subtitle_align="left",
+        width=width,
+    )
 
 
 def _both_ends(left: RenderableType, right: RenderableType) -> Table:

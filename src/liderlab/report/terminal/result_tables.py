@@ -9,16 +9,17 @@ from rich.box import HORIZONTALS
 from rich.console import Group
 from rich.table import Table
 
-from ...runs.result_schema import settings_of
+from ...runs.result_schema import setting_of, settings_of
 from ..formatting import mean_std, mean_std_of, number
 from ..glossary import ANYTIME, METRICS, Metric
+from ..run_records import settings_among
 
 Result = Mapping[str, Any]
 COLUMNS = 10  # tasks beside each other in the accuracy matrix
 
 
 def method_table(results: Mapping[str, Sequence[Result]]) -> Table:
-    """One row per label: class-incremental FAA and FF over its runs."""
+    """One row per label: FAA and FF over its runs."""
     table = _faa_ff_table("seeds")
     for label, runs in results.items():
         found = [run["class_incremental"] for run in runs]
@@ -28,8 +29,9 @@ def method_table(results: Mapping[str, Sequence[Result]]) -> Table:
 
 
 def sweep_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """One row per group of seeds: class-incremental FAA and FF."""
+    """One row per group of seeds: FAA and FF."""
     table = _faa_ff_table("runs")
+    table.caption = settings_among(row["setting"] for row in rows if row["setting"])
     for row in rows:
         count = str(row["done"]) if row["done"] == row["runs"] else f"{row['done']}/{row['runs']}"
         means = (mean_std(row[f"{name}_mean"], row[f"{name}_std"]) for name in ("faa", "ff"))
@@ -38,7 +40,7 @@ def sweep_table(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _faa_ff_table(count: str) -> Table:
-    table = Table()
+    table = Table(caption_justify="left")
     table.add_column("", overflow="fold")
     for column in ("FAA ↑ (%)", "FF ↓ (%)", count):
         table.add_column(column, justify="right", no_wrap=True)
@@ -88,7 +90,9 @@ def remarks(result: Result) -> list[str]:
     if isinstance(benchmark.get("tasks"), list) or benchmark.get("base"):
         accuracy = result["class_incremental"]
         weighed = (f"{m.upper()} {number(accuracy.get(f'{m}_per_sample'))}" for m in ("faa", "aia"))
-        found.append(f"class-incremental with equal weights of test images: {', '.join(weighed)}")
+        found.append(
+            f"{setting_of(result)} with equal weights of test images: {', '.join(weighed)}"
+        )
     if skipped := result.get("skipped_steps"):
         steps = "1 step was" if skipped == 1 else f"{skipped} steps were"
         found.append(f"{steps} skipped for a non-finite loss or gradient")
@@ -101,7 +105,7 @@ def accuracy_tables(result: Result) -> Group:
     matrix = result["class_incremental"]["accuracy_matrix"]
     tasks = range(len(matrix))
     return Group(
-        f"accuracy on each task after each task ({settings_of(result)['class_incremental']}, %)",
+        f"accuracy on each task after each task ({setting_of(result)}, %)",
         *(_accuracy_table(matrix, tasks[i : i + COLUMNS]) for i in tasks[::COLUMNS]),
     )
 

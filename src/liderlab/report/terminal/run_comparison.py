@@ -16,6 +16,7 @@ from rich.text import Text
 from ...config.diff import flat
 from ...errors import UserError, unknown
 from ...functional.statistics import ConfidenceInterval
+from ...runs.result_schema import settings_of
 from ..formatting import MISSING, mean_std_of, number, plain
 from ..glossary import ANYTIME, METRICS, SETTINGS
 from ..html_table import html_table
@@ -71,6 +72,13 @@ class Comparison:
             and (one_each or field != "seed")
         }
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """The accuracies of a result, by their names in it, with the setting of both sides."""
+        a, b = (settings_of({"setting": group.first.setting}) for group in self.groups)
+        both = {key: a[key] for key in a if key in b}
+        return {key: a[key] if a[key] == b[key] else f"A: {a[key]}\nB: {b[key]}" for key in both}
+
     def metric(
         self, setting: str, metric: str
     ) -> tuple[list[float], list[float], ConfidenceInterval | None]:
@@ -92,6 +100,7 @@ class Comparison:
         """The comparison as plain values, for --json."""
         tree: dict[str, Any] = dict(zip("ab", self.names, strict=True))
         tree["runs"] = [len(group.runs) for group in self.groups]
+        tree["setting"] = [group.first.setting for group in self.groups]
         tree["configuration"] = self.configuration()
         for setting in SETTINGS:
             tree[setting] = {}
@@ -115,7 +124,7 @@ class Comparison:
         )
         rows = [
             [f"{label}, {ALL[metric].label} {ALL[metric].arrow}", *map(str, cells)]
-            for setting, label in SETTINGS.items()
+            for setting, label in self.settings.items()
             for metric, cells in self._cells(setting)
         ]
         title = f"A: {a}; B: {b}. {_metric_title(self)}"
@@ -195,7 +204,7 @@ def _metric_table(comparison: Comparison) -> Table:
     table = Table(title=_metric_title(comparison), title_justify="left")
     for column in ("", "A", "B", "B − A"):
         table.add_column(column, justify="right" if column else "left")
-    for setting, label in SETTINGS.items():
+    for setting, label in comparison.settings.items():
         table.add_row(Text(label, style="dim"))
         for metric, cells in comparison._cells(setting):
             table.add_row(f"  {ALL[metric].label} {ALL[metric].arrow}", *cells)

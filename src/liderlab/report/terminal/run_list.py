@@ -8,14 +8,15 @@ from rich.table import Table
 from rich.text import Text
 
 from ..formatting import number, plain
-from ..run_records import RunRecord
+from ..run_records import RunRecord, settings_among
 
 STATE_STYLES = {"finished": "green", "running": "cyan", "stopped": "yellow"}
 
 
 def run_list(records: Sequence[RunRecord]) -> Table:
-    """The runs with their class-incremental metrics, in 80 columns; long names are folded."""
-    table = Table(box=None, padding=(0, 1, 0, 0), expand=True)
+    """The runs with their metrics, in 80 columns; long names are folded."""
+    table = Table(box=None, padding=(0, 1, 0, 0), expand=True, caption_justify="left")
+    table.caption = f"FAA and FF: {settings_among(r.setting for r in records)}, percent"
     table.add_column("run", overflow="fold", ratio=3)
     table.add_column("method", overflow="fold", ratio=2, style="bold")
     several = len({record.benchmark for record in records}) > 1

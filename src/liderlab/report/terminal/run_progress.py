@@ -122,7 +122,7 @@ class ProgressDisplay:
 def _accuracy_after(work: Run, task: int) -> str:
     """The mean over the tasks seen; empty before the first one, or if it was not measured."""
     row = work.loop.evaluation.class_incremental[task].nanmean() if task >= 0 else None
-    return "" if row is None or row != row else f"accuracy so far {row:.2f} %"
+    return "" if row is None or row != row else f"{work.stream.setting} accuracy so far {row:.2f} %"
 
 
 def _task(work: Run, event: Event) -> str:

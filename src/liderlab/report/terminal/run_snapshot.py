@@ -50,7 +50,7 @@ class Snapshot:
 
     @property
     def accuracy(self) -> Values:
-        """Class-incremental, mean over the tasks measured, after each finished task."""
+        """In the run's setting, mean over the tasks measured, after each finished task."""
         rows = [line["class_incremental"] for line in self.record.lines_of("task")]
         known = [[value for value in row if value is not None] for row in rows]
         return [fmean(values) if values else None for values in known]

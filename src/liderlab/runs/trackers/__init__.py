@@ -14,10 +14,11 @@ from typing import Any, Protocol
 
 from ...errors import UserError
 from ...registry import Entry, Registry
+from ...streams import CLASSES
+from ..result_schema import settings_of
 
 log = logging.getLogger("liderlab")
 
-SCENARIOS = ("class_incremental", "task_incremental")
 _HERE = "liderlab.runs.trackers"
 
 TRACKERS = Registry(
@@ -57,8 +58,15 @@ class Trackers:
     """
 
     def __init__(
-        self, names: Sequence[str], folder: Path, config: Mapping[str, Any], step: int
+        self,
+        names: Sequence[str],
+        folder: Path,
+        config: Mapping[str, Any],
+        step: int,
+        setting: str = CLASSES,
     ) -> None:
+        """setting: of the run's stream; it names the accuracies."""
+        self._settings = settings_of({"setting": setting})
         self._trackers: dict[str, Tracker] = {}
         self._finished = False
         for name in names:
@@ -77,15 +85,15 @@ class Trackers:
     def log(self, line: Mapping[str, Any]) -> None:
         """Log a line of metrics.jsonl."""
         if self._trackers:
-            values = flat(line)
+            values = flat(line, self._settings)
             self._each(lambda tracker: tracker.log(int(line["step"]), values))
 
     def finish(self, step: int, result: Mapping[str, Any]) -> None:
         """Log the final metrics of a finished run."""
         values = {
-            f"final/{scenario.replace('_', '-')}/{name}": float(value)
-            for scenario in SCENARIOS
-            for name, value in result[scenario].items()
+            f"final/{setting}/{name}": float(value)
+            for field, setting in self._settings.items()
+            for name, value in result[field].items()
             if isinstance(value, float)
         }
         self._each(lambda tracker: tracker.log(step, values))
@@ -104,14 +112,17 @@ def _reason(error: Exception) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def flat(line: Mapping[str, Any]) -> dict[str, float]:
+def flat(line: Mapping[str, Any], settings: Mapping[str, str]) -> dict[str, float]:
     """The numbers of a line of metrics.jsonl, by the names that every tracker shows.
 
-    >>> flat({"kind": "step", "terms": {"ce": 1.5}, "readings": {"lider/λ/layer1": 2.0}})
+    settings: the names of its accuracies, by field.
+
+    >>> flat({"kind": "step", "terms": {"ce": 1.5}, "readings": {"lider/λ/layer1": 2.0}}, {})
     {'loss/ce': 1.5, 'lider/lambda/layer1': 2.0}
-    >>> flat({"kind": "task", "task": 0, "class_incremental": [0.5, None]})
+    >>> named = {"class_incremental": "class-incremental"}
+    >>> flat({"kind": "task", "task": 0, "class_incremental": [0.5, None]}, named)
     {'class-incremental/task 1': 0.5, 'class-incremental/mean': 0.5}
-    >>> flat({"kind": "anytime", "task": 0, "class_incremental": [0.5]})
+    >>> flat({"kind": "anytime", "task": 0, "class_incremental": [0.5]}, named)
     {'anytime/class-incremental/task 1': 0.5, 'anytime/class-incremental/mean': 0.5}
     """
     if line["kind"] == "step":
@@ -120,11 +131,10 @@ def flat(line: Mapping[str, Any]) -> dict[str, float]:
         return {_ascii(name): value for name, value in numbers if value is not None}
     values: dict[str, float] = {}
     if line.get("anytime"):
-        values |= flat({"kind": "anytime", **line["anytime"]})
-    for scenario in SCENARIOS:
-        seen = line.get(scenario, [])[: line["task"] + 1]
-        name = scenario.replace("_", "-")
-        name = f"anytime/{name}" if line["kind"] == "anytime" else name
+        values |= flat({"kind": "anytime", **line["anytime"]}, settings)
+    for field, setting in settings.items():
+        seen = line.get(field, [])[: line["task"] + 1]
+        name = f"anytime/{setting}" if line["kind"] == "anytime" else setting
         values |= {f"{name}/task {i}": v for i, v in enumerate(seen, 1) if v is not None}
         if seen and None not in seen:
             values[f"{name}/mean"] = sum(seen) / len(seen)

@@ -81,6 +81,7 @@ function comparison(runs, view) {
     overSteps("readings", (name) => !/^lider\/[λc]\//u.test(name), "Other readings")].filter(Boolean);
 }
 function accuracyComparison(runs, style) {
+  const setting = settingOf(runs.map((run) => all.groups[all.runs[run.n].group]));
   const matrices = runs.map((run) => ({ run, matrix: run.data.matrix[state.setting] }));
   const steps = (n) => range(n).map((t) => t + 1);
   const soFarOf = matrices.map(({ run, matrix }) => ({ ...style(run), x: steps(matrix.length), y: matrix.map(soFar) }));
@@ -88,6 +89,6 @@ function accuracyComparison(runs, style) {
   const perTask = matrices.map(({ run, matrix }) => ({ ...style(run), x: steps(matrix.length), y: steps(matrix.length).map((t) => last(matrix)[t - 1] ?? null) }));
   const shared = { yLabel: "accuracy (%)", whole: true, percent: true, legend: false, height: 260 };
   return h("div", { class: "grid" },
-    card("Mean accuracy on the tasks seen so far", {}, lineChart(soFarOf, { ...shared, title: `Mean accuracy on the tasks seen so far, ${SETTINGS[state.setting]}`, xLabel: "tasks seen" })),
-    card("Accuracy on each task at the end", {}, lineChart(perTask, { ...shared, title: `Accuracy on each task at the end, ${SETTINGS[state.setting]}`, xLabel: "task" })));
+    card("Mean accuracy on the tasks seen so far", {}, lineChart(soFarOf, { ...shared, title: `Mean accuracy on the tasks seen so far, ${setting}`, xLabel: "tasks seen" })),
+    card("Accuracy on each task at the end", {}, lineChart(perTask, { ...shared, title: `Accuracy on each task at the end, ${setting}`, xLabel: "task" })));
 }

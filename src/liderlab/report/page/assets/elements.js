@@ -4,7 +4,7 @@ const read = (id) => JSON.parse(document.getElementById(id).textContent);
 const all = read("overview");
 const details = new Map();
 const detail = (n) => details.get(n) ?? details.set(n, read(`run-${n}`)).get(n);
-const SETTINGS = { class_incremental: "class-incremental", task_incremental: "task-incremental" };
+const SETTINGS = ["class_incremental", "task_incremental"];
 const state = { setting: "class_incremental", metric: "faa", words: "", benchmark: "", buffer: "", other: "", only: false };
 const byId = (id) => document.getElementById(id);
 
@@ -48,6 +48,10 @@ const range = (n) => [...Array(n).keys()];
 const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
 const distinct = (values) => [...new Set(values)];
 const bounds = (values) => values.reduce(([low, high], v) => [Math.min(low, v), Math.max(high, v)], [Infinity, -Infinity]);
+
+/* The settings that the shown accuracies of some groups were measured in. */
+const settingsOf = (groups, setting = state.setting) => distinct(groups.map((group) => group.settings[setting]));
+const settingOf = (groups, setting = state.setting) => settingsOf(groups, setting).join(", ");
 
 /* ---- One hue per method, dashes for regularisers, shades for the rest --------------------------- */
 

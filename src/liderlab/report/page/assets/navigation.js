@@ -22,6 +22,13 @@ function redraw(width) { /* on paper, charts stand in pairs */
 addEventListener("beforeprint", () => { document.documentElement.dataset.theme = "light"; redraw(350); });
 addEventListener("afterprint", () => { theme(chosenTheme); redraw(undefined); });
 
+/* Domains share their classes, so that there is nothing to choose. */
+function settingChoice(choice) {
+  const names = Object.fromEntries(SETTINGS.map((setting) => [setting, settingOf(all.groups, setting)]));
+  if (new Set(Object.values(names)).size === 1) return h("span", { class: "badge", id: "setting" }, names[state.setting]);
+  return choice("Setting", names, state.setting, (value) => { state.setting = value; render(false, value); });
+}
+
 const SYMBOLS = { light: "☀", dark: "☾" };
 function header() {
   const page = location.hash.slice(1) || "overview";
@@ -33,7 +40,7 @@ function header() {
     h("nav", { "aria-label": "Pages" }, link("overview", "Overview"), link("compare", "Compare", page.startsWith("compare")), hasSearch && link("search", "Hyperparameters"),
       link("runs", "Runs"), link(run, "One run"), link("words", "Glossary")),
     h("div", { class: "push" },
-      choice("Setting", SETTINGS, state.setting, (value) => { state.setting = value; render(false, value); }),
+      settingChoice(choice),
       choice("Theme", { auto: "Auto", light: "Light", dark: "Dark" }, chosenTheme, (value) => {
         chosenTheme = value;
         try { localStorage.setItem("liderlab-theme", value); } catch { /* storage is blocked: not remembered */ }

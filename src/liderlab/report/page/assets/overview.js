@@ -11,7 +11,7 @@ function chosenGroups() {
   return ordered(all.groups).filter((group) =>
     (!state.benchmark || group.benchmark === state.benchmark) &&
     (!state.buffer || bufferText(group) === state.buffer || group.buffer === null) &&
-    (wordsIn(`${groupName(group)} ${group.benchmark} ${bufferText(group)} ${group.scale}`) ||
+    (wordsIn(`${groupName(group)} ${group.benchmark} ${settingOf([group])} ${bufferText(group)} ${group.scale}`) ||
       group.runs.some((n) => wordsIn(`${groupName(group)} ${group.benchmark} ${all.runs[n].name}`))));
 }
 
@@ -35,15 +35,22 @@ function valueCell(group, metric) {
   return [h("span", { class: best && "best", title: best && "distinguishable from all others of its setting" }, number(value.mean)),
     value.std !== null && h("span", { class: "std" }, ` ± ${number(value.std)}`)];
 }
+/* The gains of some groups in the shown setting: one for every group to compare with. */
+const gainsOf = (groups) => groups.flatMap((group) => group.gains.map((gain) => ({ ...gain, group, ...gain.values[state.setting] })).filter((gain) => gain.values[state.setting]));
+const GAINERS = distinct(all.groups.flatMap((group) => group.gains.map((gain) => gain.name)));
+const clear = (gain) => gain.half !== null && Math.abs(gain.mean) > gain.half;
+const tone = (gain) => (clear(gain) ? (gain.mean > 0 ? "up" : "down") : "faint");
+const gainText = (gain) => signed(gain.mean) + (gain.half === null ? "" : ` ± ${number(gain.half)}`);
 function gainCell(group) {
-  const gain = group.gain[state.setting];
-  if (!gain) return h("span", { class: "faint" }, "–");
-  const clear = gain.half !== null && Math.abs(gain.mean) > gain.half;
-  const text = signed(gain.mean) + (gain.half === null ? "" : ` ± ${number(gain.half)}`);
-  const why = [gain.n ? `Over ${gain.n} common seed${gain.n === 1 ? "" : "s"}.` : "Difference of the means: the runs have no common seed.",
-    gain.n < 2 && "An interval needs two common seeds.",
-    group.also.length && `LiDER is not the only difference: the runs also differ in ${group.also.join(", ")}.`].filter(Boolean).join(" ");
-  return explained(h("span", { class: `term ${clear ? (gain.mean > 0 ? "up" : "down") : "faint"}`, tabindex: 0 }, text, group.also.length > 0 && " *"), "LiDER's gain", why);
+  const gains = gainsOf([group]);
+  if (!gains.length) return h("span", { class: "faint" }, "–");
+  return gains.map((gain) => {
+    const why = [`Compared with ${gain.over}.`, gain.n ? `Over ${counted(gain.n, "common seed")}.` : "Difference of the means: the runs have no common seed.",
+      gain.n < 2 && "An interval needs two common seeds.",
+      gain.also.length && `${gain.name} is not the only difference: the runs also differ in ${gain.also.join(", ")}.`].filter(Boolean).join(" ");
+    const value = explained(h("span", { class: `term ${tone(gain)}`, tabindex: 0 }, gainText(gain), gain.also.length > 0 && " *"), `${gain.name}'s gain`, why);
+    return h("div", {}, GAINERS.length > 1 && h("span", { class: "std" }, `${gain.name} `), value);
+  });
 }
 function scaleCell(group) {
   const badge = h("span", { class: "badge", tabindex: group.changes.length ? 0 : null }, group.scale);
@@ -66,9 +73,9 @@ function overviewTable(groups) {
     several((g) => g.benchmark) && { label: "Benchmark", value: (g) => g.benchmark, cell: (g) => g.benchmark },
     { label: "Buffer", numeric: true, explain: explain("buffer"), value: (g) => g.buffer, cell: bufferText },
     ...metrics,
-    all.groups.some((g) => g.gain.class_incremental) &&
-      { label: "LiDER's gain (FAA)", numeric: true, downFirst: true, explain: explain("LiDER's gain"), value: (g) => g.gain[state.setting]?.mean ?? null, cell: gainCell,
-        csv: (g) => { const v = g.gain[state.setting]; return { "LiDER's gain (FAA)": v?.mean, "LiDER's gain ± 95 %": v?.half, "LiDER's gain p": v?.p, "common seeds": v?.n }; } },
+    GAINERS.length > 0 &&
+      { label: GAINERS.length > 1 ? "Gain (FAA)" : `${GAINERS[0]}'s gain (FAA)`, numeric: true, downFirst: true, explain: explain("gain"), value: (g) => gainsOf([g])[0]?.mean ?? null, cell: gainCell,
+        csv: (g) => Object.assign({}, ...gainsOf([g]).map((v) => ({ [`${v.name}'s gain (FAA)`]: v.mean, [`${v.name}'s gain ± 95 %`]: v.half, [`${v.name}'s gain p`]: v.p, [`${v.name}: over`]: v.over, [`${v.name}: common seeds`]: v.n }))) },
     all.groups.some((g) => Object.keys(g.paper).length) &&
       { label: "Paper (FAA, FF)", numeric: true, explain: explain("paper"), value: (g) => g.paper.faa ?? null, cell: (g) => paperCell(g),
         csv: (g) => ({ "paper FAA": g.paper.faa, "paper FF": g.paper.ff }) },
@@ -101,9 +108,9 @@ function overviewPage() {
       return;
     }
     const streams = distinct(groups.map(streamName));
-    const gains = groups.filter((g) => g.gain[state.setting]);
+    const gains = gainsOf(groups);
     body.replaceChildren(
-      card(h("span", {}, "Methods, ", term(SETTINGS[state.setting]), ", ", term("mean ± std"), ", ", term("best"), " ★"), { class: "long" }, overviewTable(groups)),
+      card(h("span", {}, "Methods, ", settingsOf(groups).map((setting) => [term(setting), ", "]), term("mean ± std"), ", ", term("best"), " ★"), { class: "long" }, overviewTable(groups)),
       h("div", { class: "grid" }, streams.map((stream) => [accuracyCard, finalCard].map((made) => made(stream, groups.filter((g) => streamName(g) === stream)))),
         gains.length > 0 && gainCard(gains)));
   }
@@ -120,21 +127,25 @@ function nameAmong(group, groups) {
   return parts.filter(Boolean).join(", ");
 }
 
-/* The findings in words: who leads, and LiDER's gains, the distinguishable ones first. */
+/* The findings in words: what regularisers bring, the distinguishable gains first, and who leads. */
 function headline(groups) {
-  const clear = (g) => { const gain = g.gain[state.setting]; return gain.half !== null && Math.abs(gain.mean) > gain.half; };
-  const paired = groups.filter((g) => g.sentence[state.setting]).sort((a, b) => clear(b) - clear(a));
+  const gains = gainsOf(groups).sort((a, b) => clear(b) - clear(a));
   const leads = groups.filter((g) => g.leads[state.setting]);
-  if (!paired.length && !leads.length) return null;
-  const ups = paired.filter((g) => clear(g) && g.gain[state.setting].mean > 0).length;
-  const downs = paired.filter(clear).length - ups;
-  const total = paired.length > 3 && `LiDER in ${paired.length} comparisons: a distinguishable gain in ${ups}, a distinguishable loss in ${downs}, neither in ${paired.length - ups - downs}.`;
-  const item = (g, sentence, kind) => h("li", { class: kind }, swatch(look(g)), h("span", {}, sentence));
-  const items = [...paired.map((g) => item(g, g.sentence[state.setting], clear(g) ? (g.gain[state.setting].mean > 0 ? "up" : "down") : "open")),
+  if (!gains.length && !leads.length) return null;
+  const item = (group, sentence, kind) => h("li", { class: kind }, swatch(look(group)), h("span", {}, sentence));
+  const items = [...gains.map((gain) => item(gain.group, gain.sentences[state.setting], clear(gain) ? tone(gain) : "open")),
     ...leads.map((g) => item(g, g.leads[state.setting], "lead"))];
   const [shown, rest] = items.length > 5 ? [items.slice(0, 4), items.slice(4)] : [items, []];
-  return card("In words", { id: "headline" }, total && h("p", { class: "total" }, total), h("ul", { class: "words-list" }, shown),
+  return card("In words", { id: "headline" }, distinct(gains.map((gain) => gain.name)).map((name) => inTotal(name, gains)),
+    h("ul", { class: "words-list" }, shown),
     rest.length > 0 && h("details", { class: "data" }, h("summary", {}, `${rest.length} more`), h("ul", { class: "words-list" }, rest)));
+}
+/* A count for a regulariser with many comparisons. */
+function inTotal(name, gains) {
+  const own = gains.filter((gain) => gain.name === name);
+  const ups = own.filter((gain) => tone(gain) === "up").length;
+  const downs = own.filter((gain) => tone(gain) === "down").length;
+  return own.length > 3 && h("p", { class: "total" }, `${name} in ${own.length} comparisons: a distinguishable gain in ${ups}, a distinguishable loss in ${downs}, neither in ${own.length - ups - downs}.`);
 }
 
 function accuracyCard(stream, groups) {
@@ -145,7 +156,7 @@ function accuracyCard(stream, groups) {
     return { name: nameAmong(group, groups), x: range(y.length).map((t) => t + 1), y, ...(std.some((v) => v !== null) && { low: edge(-1), high: edge(1) }), points, ...look(group) };
   }).filter((one) => one.x.length);
   return card(`Mean accuracy on the tasks seen so far: ${stream}`, {},
-    lineChart(curves, { title: `Mean accuracy on the tasks seen so far, ${stream}, ${SETTINGS[state.setting]}`, xLabel: "tasks seen", yLabel: "accuracy (%)", whole: true, show: 8, percent: true }),
+    lineChart(curves, { title: `Mean accuracy on the tasks seen so far, ${stream}, ${settingOf(groups)}`, xLabel: "tasks seen", yLabel: "accuracy (%)", whole: true, show: 8, percent: true }),
     h("p", { class: "note" }, "One hue per method; dashed, hollow: with a regulariser. Band: ± one standard deviation; a small dot per seed."));
 }
 
@@ -160,7 +171,7 @@ function finalCard(stream, groups) {
   });
   const choose = h("select", { "aria-label": "Metric", class: "metric", onchange: (event) => { state.metric = event.target.value; render(false); } },
     definedMetrics().map(([metric, one]) => h("option", { value: metric, selected: metric === state.metric, title: one.name }, one.label)));
-  const title = `${fact.label} of every experiment, ${stream}, ${SETTINGS[state.setting]}`;
+  const title = `${fact.label} of every experiment, ${stream}, ${settingOf(groups)}`;
   return card(h("span", { class: "with-choice" }, choose, ` of every seed, with 95 % interval: ${stream}`), {},
     rows.length ? dotPlot(rows, { title, xLabel: `${fact.name} (%) ${fact.better > 0 ? "→ better" : "← better"}`, percent: state.metric === "faa" || state.metric === "aia" }) : h("p", { class: "empty" }, "Not measured."),
     h("p", { class: "note" }, "A dot per seed; large: their mean. An arrow: the interval of few seeds is wider than the plot.",
@@ -168,14 +179,15 @@ function finalCard(stream, groups) {
 }
 
 function gainCard(gains) {
-  const rows = gains.slice(0, MOST_ROWS).map((g) => {
-    const gain = g.gain[state.setting];
-    const clear = gain.half !== null && Math.abs(gain.mean) > gain.half;
-    return { name: nameAmong(g, gains), ...gain, points: gain.points.map(([seed, v]) => [`seed ${seed}`, v]), colour: look(g).colour, hollow: !clear,
-      note: signed(gain.mean) + (gain.half === null ? "" : ` ± ${number(gain.half)}`), tone: clear ? (gain.mean > 0 ? "up" : "down") : "faint" };
-  });
-  return card(h("span", {}, term("LiDER's gain"), " in FAA, with 95 % interval"), { id: "gains", class: "wide" },
-    dotPlot(rows, { title: `Gain in FAA with LiDER, ${SETTINGS[state.setting]}`, xLabel: "points of final average accuracy", zero: true }),
+  const groups = gains.map((gain) => gain.group);
+  const several = (gain) => gain.group.gains.length > 1;
+  const rows = gains.slice(0, MOST_ROWS).map((gain) => ({
+    name: nameAmong(gain.group, groups) + (several(gain) ? ` (gain of ${gain.name})` : ""), mean: gain.mean, half: gain.half, p: gain.p, n: gain.n,
+    points: gain.points.map(([seed, v]) => [`seed ${seed}`, v]), colour: look(gain.group).colour, hollow: !clear(gain), note: gainText(gain), tone: tone(gain) }));
+  const names = distinct(gains.map((gain) => gain.name));
+  const whose = names.length > 3 ? "regularisers" : names.join(", ");
+  return card(h("span", {}, term("Gain", "gain"), ` in FAA with ${whose}, with 95 % interval`), { id: "gains", class: "wide" },
+    dotPlot(rows, { title: `Gain in FAA with ${whose}, ${settingOf(groups)}`, xLabel: "points of final average accuracy", zero: true }),
     h("p", { class: "note" }, "Paired by seed, a dot each. Filled: the interval excludes 0. Hollow: it contains 0, or there are too few seeds for one."));
 }
 function tiles() {
@@ -216,7 +228,7 @@ function runsPage() {
       { label: "Time", numeric: true, value: (n) => all.runs[n].seconds, cell: (n) => duration(all.runs[n].seconds) },
       { label: "State", value: (n) => all.runs[n].state, cell: (n) => h("span", { class: `badge ${all.runs[n].state}` }, all.runs[n].state) },
     ];
-    body.replaceChildren(rows.length ? card(`Runs, ${SETTINGS[state.setting]}, percent`, { class: "long" }, sortable("runs-table", "All runs", columns, rows))
+    body.replaceChildren(rows.length ? card(`Runs, ${settingOf(all.groups)}, percent`, { class: "long" }, sortable("runs-table", "All runs", columns, rows))
       : card(null, {}, h("p", { class: "empty" }, "Nothing matches the filter.")));
   }
   refresh();

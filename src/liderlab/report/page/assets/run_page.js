@@ -23,7 +23,7 @@ function runHeading(n, run, group) {
   return h("div", { class: "heading" }, h("h2", {}, run.name), h("span", { class: `badge ${run.state}` }, run.state),
     pick, go(n - 1, "← previous", "previous"), go(n + 1, "next →", "next"),
     h("div", { class: "sub" }, `${groupName(group)} on ${group.benchmark}, ${group.tasks} tasks`,
-      group.buffer === null ? "" : `, buffer ${group.buffer}`, `, seed ${run.seed}, ${duration(run.seconds)}, scale `, scaleCell(group)));
+      group.buffer === null ? "" : `, buffer ${group.buffer}`, `, ${settingOf([group])}, seed ${run.seed}, ${duration(run.seconds)}, scale `, scaleCell(group)));
 }
 function runTiles(run) {
   return h("div", { class: "tiles" }, Object.entries(all.metrics).map(([metric, fact]) =>
