@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 
 from liderlab.runs.folder import RunFolder
 from liderlab.runs.resume_proof import compare
@@ -268,3 +269,37 @@ def test_a_sweep_refuses_two_devices(lider: Callable[..., tuple[int, str, str]])
     assert "put every run on one device" in said
     assert said.count("\n") == 1
     assert not Path("out").exists()
+
+
+@pytest.fixture
+def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Four classes in old/, two more in new/."""
+    monkeypatch.setenv("LIDER_DATA", str(tmp_path / "data"))
+    names = ("old/ant", "old/bee", "old/cow", "old/dog", "new/eel", "new/fox")
+    for number, name in enumerate(names):
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        for image in range(20):
+            colour = (40 * number, 250 - 40 * number, 10 * image)
+            Image.new("RGB", (8, 8), colour).save(folder / f"{image}.png")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_an_extension_on_two_devices(photos: Path) -> None:
+    """Bit for bit when repeated, and like one device up to rounding; the first run is untouched."""
+    options = ["--benchmark", f"folder:{photos}/old", "--tasks", "2", "--set", "benchmark.size=8"]
+    extension = ["--benchmark", f"folder:{photos}/new", "--tasks", "1"]
+    for out, devices in (("one", "1"), ("two", "2")):
+        run(photos / out, *options, "--buffer", "16", "--devices", devices)
+    before = (photos / "two/result.json").read_bytes()
+    for first, out in (("one", "one-more"), ("two", "two-more"), ("two", "again")):
+        done = call("extend", str(photos / first), *extension, "--out", str(photos / out))
+        assert done.returncode == 0, done.stderr
+    one, two, again = (RunFolder(photos / out) for out in ("one-more", "two-more", "again"))
+    assert two.result()["parallel"]["devices"] == 2
+    assert two.result()["extends"]["tasks"] == 2
+    assert len(two.result()["classes"]) == 6
+    assert_close(one, two)
+    assert not compare(two, again)
+    assert (photos / "two/result.json").read_bytes() == before

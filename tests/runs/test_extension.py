@@ -215,6 +215,12 @@ def test_other_networks_and_unfinished_runs_are_refused(tmp_path: Path, lider: A
     code, out, _ = lider("show", "b")
     assert "which had trained 2 tasks" in out.replace("\n", " ")
     assert lider("report", "b", "-o", "r.html")[0] == 0
+    refused = {"known": "'d' is known already", "small": "images of the same shape"}
+    for benchmark, says in refused.items():
+        code, out, err = lider("extend", "a", "--benchmark", benchmark, "--out", "c")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert says in err
+        assert not Path("c").exists()
     (tmp_path / "a/result.json").unlink()
     code, _, err = lider("extend", "a", "--benchmark", "second", "--out", "c")
     assert (code, err.count("\n")) == (2, 1)
