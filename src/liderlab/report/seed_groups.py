@@ -9,9 +9,11 @@ from statistics import fmean
 from typing import Any
 
 from ..config.identity import experiment_fields
-from ..functional.statistics import ConfidenceInterval, paired_difference
+from ..functional.statistics import ConfidenceInterval, mean_interval, paired_difference
 from .formatting import plain
 from .run_records import RunRecord
+
+ROUNDING = 1e-9  # points of accuracy
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,16 @@ def _note(group: SeedGroup, groups: Sequence[SeedGroup]) -> str:
 def seed_difference(
     ours: Mapping[int, float], theirs: Mapping[int, float]
 ) -> ConfidenceInterval | None:
-    """ours − theirs, paired by seed; without a common seed the difference of the means, n = 0."""
+    """ours − theirs, paired by seed; without a common seed the difference of the means, n = 0.
+
+    Rounding is no difference.
+
+    >>> seed_difference({0: 0.1 + 0.2, 1: 5.0}, {0: 0.3, 1: 5.0}).mean
+    0.0
+    """
     if paired := paired_difference(ours, theirs):
-        return paired
+        same = max(abs(paired.mean), paired.half or 0.0) < ROUNDING
+        return mean_interval([0.0] * paired.n) if same else paired
     if not ours or not theirs:
         return None
     return ConfidenceInterval(fmean(ours.values()) - fmean(theirs.values()), None, None, 0)

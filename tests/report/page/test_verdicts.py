@@ -42,6 +42,7 @@ def sentences(row: Mapping[str, Any]) -> list[str]:
         # differences 2, 2.1, 1.9: 2 ± 4.303 · 0.1 / √3
         ((70, 71, 72), (72, 73.1, 73.9), "adds 2.0 ± 0.2 points to er-ace on synthetic: disting"),
         ((72, 73.1, 73.9), (70, 71, 72), "takes 2.0 ± 0.2 points from er-ace on synthetic: dis"),
+        ((70, 71), (70, 71 + 1e-13), "changes nothing for er-ace on synthetic: the same final av"),
         ((70,), (71.5,), "adds 1.5 points to er-ace on synthetic: one seed cannot tell"),
     ],
 )

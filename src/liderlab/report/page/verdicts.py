@@ -34,7 +34,11 @@ def gain_sentence(
     'SAM and oEWC take 2.0 ± 0.5 points from er on x: distinguishable from none with 4 seeds. The runs also differ in training.lr.'
     """  # noqa: E501
     verb, link = ("take", "from") if gain.mean < 0 else ("add", "to")
-    verb += "s" * (len(added) == 1)
+    names, one = " and ".join(added), "s" * (len(added) == 1)
+    rest = f" The runs also differ in {', '.join(also)}." if also else ""
+    if gain.mean == 0 and gain.half == 0:
+        same = f"change{one} nothing for {plain} on {where}"
+        return f"{names} {same}: the same final average accuracy with all {gain.n} seeds.{rest}"
     size = f"{abs(gain.mean):.1f}" + ("" if gain.half is None else f" ± {gain.half:.1f}")
     if gain.n == 0:
         verdict = "the runs have no common seed, so there is no interval"
@@ -43,8 +47,7 @@ def gain_sentence(
     else:
         known = "" if distinguishable(gain) else "not "
         verdict = f"{known}distinguishable from none with {gain.n} seeds"
-    rest = f" The runs also differ in {', '.join(also)}." if also else ""
-    return f"{' and '.join(added)} {verb} {size} points {link} {plain} on {where}: {verdict}.{rest}"
+    return f"{names} {verb}{one} {size} points {link} {plain} on {where}: {verdict}.{rest}"
 
 
 def pair_sentence(group: SeedGroup, pair: RegularizerPair, setting: str, where: str) -> str | None:
