@@ -128,6 +128,11 @@ def test_the_report_of_both_settings(
         "domain-incremental, class-incremental",
         "domain-incremental, task-incremental",
     ]
+    titles = " ".join(browser.texts(".card h2"))
+    assert "rotated-digits, 2 tasks, domain-incremental" in titles
+    assert "synthetic, 3 tasks, class-incremental" in titles
+    columns = [text.strip() for text in browser.texts("#methods thead th")]
+    assert "Setting" in [column.split()[0] for column in columns]
     browser.click("[data-value=task_incremental]")
     browser.run("location.hash = '#run-0'")
     browser.wait("document.querySelector('.heading')")

@@ -67,7 +67,8 @@ def leader_sentence(leader: SeedGroup, rivals: Sequence[SeedGroup], setting: str
     start += f"{sum(values.values()) / len(values):.1f} %: "
     if not close:
         return f"{start}distinguishable from all others."
-    names = " and ".join(close) if len(close) < 3 else f"{len(close)} of the {len(rivals)} others"
+    share = "any" if len(close) == len(rivals) else f"{len(close)}"
+    names = " and ".join(close) if len(close) < 3 else f"{share} of the {len(rivals)} others"
     return f"{start}not distinguishable from {names}."
 
 

@@ -71,6 +71,7 @@ function overviewTable(groups) {
   const columns = [
     { label: "Method", value: groupName, cell: (group) => [h("a", { href: `#run-${group.runs[0]}` }, group.label), group.note && h("span", { class: "sub-label" }, group.note)] },
     several((g) => g.benchmark) && { label: "Benchmark", value: (g) => g.benchmark, cell: (g) => g.benchmark },
+    several((g) => settingOf([g])) && { label: "Setting", value: (g) => settingOf([g]), cell: (g) => term(settingOf([g])) },
     { label: "Buffer", numeric: true, explain: explain("buffer"), value: (g) => g.buffer, cell: bufferText },
     ...metrics,
     GAINERS.length > 0 &&
@@ -148,6 +149,8 @@ function inTotal(name, gains) {
   return own.length > 3 && h("p", { class: "total" }, `${name} in ${own.length} comparisons: a distinguishable gain in ${ups}, a distinguishable loss in ${downs}, neither in ${own.length - ups - downs}.`);
 }
 
+/* The setting of some groups, where a report has several. */
+const ownSetting = (groups) => (settingsOf(all.groups).length > 1 ? `, ${settingOf(groups)}` : "");
 function accuracyCard(stream, groups) {
   const curves = groups.map((group) => {
     const { mean: y, std, runs } = group.curve[state.setting];
@@ -155,7 +158,7 @@ function accuracyCard(stream, groups) {
     const points = runs.length > 1 ? runs.flatMap((run) => run.map((v, t) => [t + 1, v])).filter((p) => p[1] !== null) : [];
     return { name: nameAmong(group, groups), x: range(y.length).map((t) => t + 1), y, ...(std.some((v) => v !== null) && { low: edge(-1), high: edge(1) }), points, ...look(group) };
   }).filter((one) => one.x.length);
-  return card(`Mean accuracy on the tasks seen so far: ${stream}`, {},
+  return card(`Mean accuracy on the tasks seen so far: ${stream}${ownSetting(groups)}`, {},
     lineChart(curves, { title: `Mean accuracy on the tasks seen so far, ${stream}, ${settingOf(groups)}`, xLabel: "tasks seen", yLabel: "accuracy (%)", whole: true, show: 8, percent: true }),
     h("p", { class: "note" }, "One hue per method; dashed, hollow: with a regulariser. Band: ± one standard deviation; a small dot per seed."));
 }
@@ -172,7 +175,7 @@ function finalCard(stream, groups) {
   const choose = h("select", { "aria-label": "Metric", class: "metric", onchange: (event) => { state.metric = event.target.value; render(false); } },
     definedMetrics().map(([metric, one]) => h("option", { value: metric, selected: metric === state.metric, title: one.name }, one.label)));
   const title = `${fact.label} of every experiment, ${stream}, ${settingOf(groups)}`;
-  return card(h("span", { class: "with-choice" }, choose, ` of every seed, with 95 % interval: ${stream}`), {},
+  return card(h("span", { class: "with-choice" }, choose, ` of every seed, with 95 % interval: ${stream}${ownSetting(groups)}`), {},
     rows.length ? dotPlot(rows, { title, xLabel: `${fact.name} (%) ${fact.better > 0 ? "→ better" : "← better"}`, percent: state.metric === "faa" || state.metric === "aia" }) : h("p", { class: "empty" }, "Not measured."),
     h("p", { class: "note" }, "A dot per seed; large: their mean. An arrow: the interval of few seeds is wider than the plot.",
       known.length > MOST_ROWS && ` The first ${MOST_ROWS} of ${known.length} rows: filter to see others.`));
