@@ -213,7 +213,7 @@ def test_other_networks_and_unfinished_runs_are_refused(tmp_path: Path, lider: A
     code, _, err = lider("extend", "a", "--benchmark", "second", "--out", "b")
     assert code == 0, err
     code, out, _ = lider("show", "b")
-    assert "which had trained 2 tasks" in out.replace("\n", " ")
+    assert "which had trained 2 tasks" in " ".join(out.split())
     assert lider("report", "b", "-o", "r.html")[0] == 0
     refused = {"known": "'d' is known already", "small": "images of the same shape"}
     for benchmark, says in refused.items():
