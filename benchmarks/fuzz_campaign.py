@@ -1,11 +1,12 @@
 """Damaged and random input of every kind: a result or one sentence, no traceback, no hang.
 
-    python benchmarks/fuzz_campaign.py --cases 10000
-    python benchmarks/fuzz_campaign.py --only 1234        # repeats one case, with its traceback
+    python benchmarks/fuzz_campaign.py --cases 10000        # goes on where it stopped
+    python benchmarks/fuzz_campaign.py --only 1234          # repeats one case, with its traceback
 
 A case damages a configuration, a YAML text, a run folder, a checkpoint (with a valid checksum), an
-archive, an image, or a command line, and hands it to the code that reads it. Exit code 1 if any
-case ends in a traceback or takes more than 60 s of processor time.
+archive, an image, or a command line, and hands it to the code that reads it, in a process that is
+forked from one with torch loaded. Each outcome is a line of the results file. Exit code 1 if any
+case ends in a traceback, takes more than 60 s of processor time, or wants more than 2 GiB.
 """
 
 from __future__ import annotations
@@ -17,16 +18,14 @@ import os
 import random
 import resource
 import shutil
-import signal
 import sys
 import tarfile
 import tempfile
-import time
 import traceback
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ import torch
 from PIL import Image
 
 import liderlab.runs.execute as execution
+from forked_process import answer_of, warm_up
 from liderlab.cli import main as command
 from liderlab.config.merging import make_config
 from liderlab.config.schema import RunConfig
@@ -50,7 +50,7 @@ from liderlab.streams.datasets.image_decoding import decode
 from liderlab.streams.storage.archives import unpack
 
 SECONDS = 60  # of processor time
-WAITING = 600  # seconds on the clock: the machine may be busy
+MEMORY = 2 * 2**30  # bytes on top of the loaded modules
 SMALL = {
     "benchmark": "synthetic",
     "backbone": {"width": 4},
@@ -85,15 +85,8 @@ YAML = [
     b"[",
     b"|",
 ]
+INTACT: set[str] = set()  # the names of the inputs that cases damage
 READERS = ["show x", "resume x", "predict x i.png", "report x -o r.html", "compare x x", "runs ."]
-
-
-class Hang(BaseException):
-    """A case takes too long."""
-
-
-def hang(*_: object) -> None:
-    raise Hang
 
 
 def value(dice: random.Random, depth: int = 2) -> Any:
@@ -246,24 +239,40 @@ def prepare(work: Path) -> None:
             archive.add(work / "whole/config.yaml", "d/c")
 
 
-def try_case(number: int, seed: int, work: Path) -> tuple[str, str]:
-    """The kind of the case, and its traceback, if any."""
-    dice = random.Random(f"{seed}-{number}")
+def try_case(number: int, seed: int, work: Path) -> dict[str, Any]:
+    """The kind of the case, its traceback if any, its seconds and megabytes."""
     kind = list(KINDS)[number % len(KINDS)]
-    for leftover in ("x", "out"):
-        shutil.rmtree(work / leftover, ignore_errors=True)
-    shutil.copytree(work / "whole", work / "x")
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    signal.alarm(WAITING)
+    for leftover in work.iterdir():
+        if leftover.name not in INTACT:
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+    if kind in ("run folder", "checkpoint"):
+        shutil.copytree(work / "whole", work / "x")
+    told = answer_of(
+        lambda: outcome(kind, random.Random(f"{seed}-{number}"), work), SECONDS, MEMORY
+    )
+    ended = {"trace": "the process hung, or was ended by a signal"}
+    return {"case": number, "kind": kind, **(json.loads(told) if told else ended)}
+
+
+def outcome(kind: str, dice: random.Random, work: Path) -> str:
+    """In the forked process."""
+    trace, before = "", resource.getrusage(resource.RUSAGE_SELF)
     try:
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             KINDS[kind](dice, work)
-    except (Exception, Hang):
-        return kind, traceback.format_exc()
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.alarm(0)
-    return kind, ""
+    except Exception:
+        trace = traceback.format_exc()
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    growth = (after.ru_maxrss - before.ru_maxrss) / 1024
+    return json.dumps({"trace": trace, "seconds": round(seconds, 3), "megabytes": round(growth)})
+
+
+def warm(work: Path) -> None:
+    """Load what the commands load."""
+    shutil.copytree(work / "whole", work / "x")
+    for line in (*READERS, "list methods", "run --tasks 99", "sweep x", "data list"):
+        warm_up(lambda line=line: call(line.split()))
 
 
 def main() -> int:
@@ -271,31 +280,41 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="repeat one case")
+    parser.add_argument("--results", type=Path, default=Path("fuzz_results.jsonl"))
     options = parser.parse_args()
+    results = options.results.resolve()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    for number in (signal.SIGALRM, signal.SIGPROF):
-        signal.signal(number, hang)
-    began, counts, failed = time.monotonic(), Counter[str](), 0
+    lines = results.read_text().splitlines() if results.exists() and options.only is None else []
+    records = [json.loads(line) for line in lines]
     with tempfile.TemporaryDirectory() as name:
         os.chdir(name)
         prepare(Path(name))
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        numbers = range(options.cases) if options.only is None else [options.only]
-        for number in numbers:
-            kind, trace = try_case(number, options.seed, Path(name))
-            counts[kind] += 1
-            if trace:
-                failed += 1
-                print(f"case {number} ({kind}): {trace.strip().splitlines()[-1]}", flush=True)
-                if options.only is not None:
-                    print(trace)
+        INTACT.update(os.listdir(name))
+        warm(Path(name))
+        if options.only is not None:
+            records = [try_case(options.only, options.seed, Path(name))]
+            print(records[0]["trace"])
+        else:
+            for number in range(len(records), options.cases):
+                records.append(try_case(number, options.seed, Path(name)))
+                with results.open("a") as file:
+                    file.write(json.dumps(records[-1]) + "\n")
         os.chdir("/")
-    growth = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    return summary(records)
+
+
+def summary(records: Sequence[dict[str, Any]]) -> int:
+    failed = [record for record in records if record["trace"]]
+    for record in failed:
+        last = record["trace"].strip().splitlines()[-1]
+        print(f"case {record['case']} ({record['kind']}): {last}")
+    counts = Counter(record["kind"] for record in records)
     print(
-        f"{counts.total()} cases ({kinds}) in {time.monotonic() - began:.0f} s: {failed} "
-        f"tracebacks or hangs; peak memory grew by {growth:.0f} MB"
+        f"{len(records)} cases ({', '.join(f'{n} {kind}' for kind, n in counts.items())}): "
+        f"{len(failed)} tracebacks or hangs; at most "
+        f"{max(record.get('seconds', 0) for record in records):.1f} s of processor time and "
+        f"{max(record.get('megabytes', 0) for record in records)} MB more memory in a case"
     )
     return 1 if failed else 0
 

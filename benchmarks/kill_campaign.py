@@ -1,53 +1,73 @@
 """SIGKILL at random moments, over every method, regulariser, memory and number of ranks.
 
-    python benchmarks/kill_campaign.py --kills 1000
-    python benchmarks/kill_campaign.py --kills 20 --methods er der++ --ranks 1
+    python benchmarks/kill_campaign.py --kills 1000          # goes on where it stopped
+    python benchmarks/kill_campaign.py --kills 20 --methods er der++ --ranks 1 --results k.jsonl
 
 Each case trains once undisturbed and once under kills, resumed each time, and compares the two to
-the bit: weights, memory, generators, metrics, result. A process is forked from one that has loaded
-torch, and killed after a random share of the time that an undisturbed run takes, its start
-included. Exit code 1 if anything differs.
+the bit: weights, memory, generators, metrics, result. Processes, those of rank 1 too, are forked
+from one that has loaded torch. One kill in four each falls into the start, the writing of a
+checkpoint and an evaluation; the others fall anywhere in the time that an undisturbed run takes.
+Every case's outcome is a line of the results file. Exit code 1 if anything differs.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
+import json
 import os
 import random
+import select
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 
+from forked_process import warm_up
 from liderlab.config.compatibility import why_not
 from liderlab.config.merging import make_config
 from liderlab.config.schema import RunConfig
+from liderlab.distributed import launch
 from liderlab.errors import UserError
 from liderlab.methods import METHODS
 from liderlab.regularizers import REGULARIZERS
+from liderlab.runs import rank_process
+from liderlab.runs.checkpoints import Checkpoints
 from liderlab.runs.execute import run
 from liderlab.runs.folder import RunFolder
 from liderlab.runs.resume_proof import compare
+from liderlab.training.evaluation import Evaluation
 
 SMALL: dict[str, Any] = {
-    "benchmark": "synthetic",
-    "backbone": {"width": 8},
+    "benchmark": {"name": "synthetic", "tasks": 2},
+    "backbone": {"width": 4},
+    "memory": {"size": 16},
+    "training": {"epochs": 2, "batch_size": 16},
     "log_every": 1,
     "checkpoint_every": 2,
     "threads": 1,
 }
 QUICK = {"gdumb": {"fit_epochs": 4}}
-KILLS_PER_RUN = 5
+KILLS_PER_RUN = 8
+ANYWHERE = "anywhere"
+MOMENTS = {
+    "start": None,
+    "checkpoint": (Checkpoints, "write"),
+    "evaluation": (Evaluation, "after_task"),
+    ANYWHERE: None,
+}
 REFUSED = 2  # exit code of a configuration that cannot be
 
 
@@ -84,7 +104,60 @@ def cases(methods: Sequence[str], ranks: Sequence[int]) -> Iterator[Case]:
             yield Case(method, regularizers, storage, number)
 
 
-def start(config: RunConfig, folder: Path) -> int:
+class ForkedRank:
+    """Stands for `subprocess.Popen` of the process of a rank: forked instead of started anew."""
+
+    def __init__(self, command: list[str], **_: Any) -> None:
+        self.args = command
+        self.returncode: int | None = None
+        reader, writer = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            os.dup2(reader, 0)
+            os.closerange(3, 1024)  # a process that is started anew has no files of its parent
+            sys.stdin, sys.argv = io.TextIOWrapper(io.FileIO(0)), command[2:]
+            try:
+                rank_process.main()
+                os._exit(0)
+            finally:
+                os._exit(1)
+        os.close(reader)
+        self.stdin = os.fdopen(writer, "wb")
+
+    def __class_getitem__(cls, _: type) -> type:
+        return cls
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if ended else None
+        return self.returncode
+
+    def wait(self, timeout: float = 60) -> None:
+        deadline = time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(self.args, timeout)
+            time.sleep(0.005)
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def announce(owner: type, name: str, count: int, pipe: int) -> None:
+    """Let the count-th call of a method write a byte to the pipe before it acts; on rank 0."""
+    act, calls, process = getattr(owner, name), iter(range(1, 10**9)), os.getpid()
+
+    def announced(self: Any, *arguments: Any, **options: Any) -> Any:
+        if next(calls) == count and os.getpid() == process:
+            os.write(pipe, b".")
+        return act(self, *arguments, **options)
+
+    setattr(owner, name, announced)
+
+
+def start(config: RunConfig, folder: Path, prepare: Callable[[], None] = lambda: None) -> int:
     """Fork a process that begins or resumes the run; its output goes to FOLDER.log."""
     if child := os.fork():
         return child
@@ -94,6 +167,8 @@ def start(config: RunConfig, folder: Path) -> int:
     code = 1
     try:
         torch.set_num_threads(1)
+        launch.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": ForkedRank})
+        prepare()
         run(config, folder, existing="resume")
         code = 0
     except UserError as error:
@@ -110,13 +185,27 @@ def wait(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def moment(folder: RunFolder) -> str:
-    """The work that a kill has just interrupted, as its files tell."""
-    if not folder.begun:
-        return "start"
-    if any(folder.checkpoints.folder.glob(".step-*")):
-        return "writing a checkpoint"
-    return "training or evaluating" if folder.checkpoints.files() else "before a checkpoint"
+def killed(config: RunConfig, folder: Path, moment: str, seconds: float) -> int:
+    """The exit code of a run that is killed at the moment, unless it ends before."""
+    reader, writer = os.pipe()
+    place = MOMENTS[moment]
+    count = random.randint(1, 3)
+
+    def prepare() -> None:
+        if place is not None:
+            announce(*place, count, writer)
+
+    child = start(config, folder, prepare)
+    os.close(writer)
+    if place is not None:
+        select.select([reader], [], [])  # the announcement, or the end of the process
+        time.sleep(random.choice([0.0, random.uniform(0, seconds / 20)]))
+    else:
+        share = 0.2 if moment == "start" else 1.0
+        time.sleep(random.uniform(0, share * seconds))
+    os.kill(child, signal.SIGKILL)
+    os.close(reader)
+    return wait(child)
 
 
 def kill_and_resume(case: Case, work: Path, kills: int) -> tuple[Counter[str], list[str]] | None:
@@ -126,19 +215,42 @@ def kill_and_resume(case: Case, work: Path, kills: int) -> tuple[Counter[str], l
     if (code := wait(start(config, whole.path))) == REFUSED:
         return None
     if code:
-        return Counter(), [f"the undisturbed run ended with {code}"]
+        return Counter(), [f"the undisturbed run ended with {code}: {work / 'whole.log'}"]
     seconds, moments = time.monotonic() - began, Counter[str]()
+    while moments.total() < kills:
+        shutil.rmtree(target.path, ignore_errors=True)
+        if different := survives(config, whole, target, seconds, kills, moments):
+            return moments, different
+    return moments, []
+
+
+def survives(
+    config: RunConfig,
+    whole: RunFolder,
+    target: RunFolder,
+    seconds: float,
+    kills: int,
+    moments: Counter[str],
+) -> list[str]:
+    """Finish one run under kills, counted in `moments`; return everything that differs."""
     while not target.finished:
-        child = start(config, target.path)
         if moments.total() < kills:
-            time.sleep(random.uniform(0, seconds))
-            os.kill(child, signal.SIGKILL)
-        code = wait(child)
-        if code == -signal.SIGKILL and not target.finished:
-            moments[moment(target)] += 1
-        elif code > 0:
-            return moments, [f"a resumed run ended with {code}: {work / 'killed.log'}"]
-    return moments, compare(whole, target)
+            moment = random.choice(list(MOMENTS))
+            code = killed(config, target.path, moment, seconds)
+            moments[moment] += code == -signal.SIGKILL
+        else:
+            code = wait(start(config, target.path))
+        if code > 0:
+            return [f"a resumed run ended with {code}: {target.path}.log"]
+    return compare(whole, target)
+
+
+def warm(found: Sequence[Case]) -> None:
+    """Load what a run of every regulariser loads."""
+    folder = Path(tempfile.mkdtemp(prefix="kills-"))
+    for number, case in enumerate({case.regularizers: case for case in found}.values()):
+        warm_up(lambda case=case, number=number: run(case.config(), folder / str(number)))
+    shutil.rmtree(folder)
 
 
 def main() -> int:
@@ -147,33 +259,49 @@ def main() -> int:
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--ranks", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--results", type=Path, default=Path("kill_results.jsonl"))
     options = parser.parse_args()
-    random.seed(options.seed)
     found = list(cases(options.methods, options.ranks))
-    random.shuffle(found)
-    moments, done, refused, different, began = Counter[str](), 0, set(), 0, time.monotonic()
-    while moments.total() < options.kills and len(refused) < len(found):
-        case = found[done % len(found)]
-        done += 1
-        if case in refused:
-            continue
+    random.Random(options.seed).shuffle(found)
+    known = options.results.read_text().splitlines() if options.results.exists() else []
+    records = [json.loads(line) for line in known]
+    warm([case for case in found if case.ranks == 1])
+    while (done := count(records)).total() < options.kills:
+        tried = len(records)
+        case = found[tried % len(found)]
+        random.seed(f"{options.seed}-{tried}")
         work = Path(tempfile.mkdtemp(prefix="kills-"))
-        kills = min(KILLS_PER_RUN, options.kills - moments.total())
-        if (outcome := kill_and_resume(case, work, kills)) is None:
-            refused.add(case)
-            print(f"{case}: refused: {(work / 'whole.log').read_text().strip()}", flush=True)
-            continue
-        moments += outcome[0]
-        different += bool(outcome[1])
-        verdict = "; ".join(outcome[1]) or "nothing differs"
-        print(f"{moments.total()}/{options.kills} kills, {case}: {verdict}", flush=True)
-        if not outcome[1]:
+        began = os.times()
+        outcome = kill_and_resume(case, work, min(KILLS_PER_RUN, options.kills - done.total()))
+        used = sum(after - before for before, after in zip(began[:4], os.times()[:4], strict=True))
+        record: dict[str, Any] = {"case": str(case), "seconds": round(used, 1)}
+        if outcome is None:
+            record["refused"] = (work / "whole.log").read_text().strip()
+        else:
+            record |= {"kills": outcome[0], "different": outcome[1]}
+        records.append(record)
+        with options.results.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        verdict = record.get("refused") or "; ".join(record["different"]) or "nothing differs"
+        print(f"{count(records).total()} kills; {case}: {verdict}", flush=True)
+        if not record.get("different"):
             shutil.rmtree(work)
-    tried = min(done, len(found)) - len(refused)
+    return summary(records, len(found))
+
+
+def count(records: Sequence[dict[str, Any]]) -> Counter[str]:
+    return sum((Counter(record.get("kills", {})) for record in records), Counter[str]())
+
+
+def summary(records: Sequence[dict[str, Any]], possible: int) -> int:
+    refused = {record["case"] for record in records if "refused" in record}
+    tried = {record["case"] for record in records} - refused
+    different = sum(bool(record.get("different")) for record in records)
+    kills, seconds = count(records), sum(record["seconds"] for record in records)
     print(
-        f"{moments.total()} kills ({', '.join(f'{n} {name}' for name, n in moments.items())}) in "
-        f"{tried} of {len(found)} cases, {len(refused)} refused, "
-        f"{time.monotonic() - began:.0f} s: {different} runs differ"
+        f"{kills.total()} kills ({', '.join(f'{n} {name}' for name, n in sorted(kills.items()))}) "
+        f"in {len(tried)} of {possible} cases, {len(refused)} refused, "
+        f"{seconds:.0f} s of processor time: {different} runs differ"
     )
     return 1 if different else 0
 

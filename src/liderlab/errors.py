@@ -81,3 +81,12 @@ def check_numbers(
         if not (at_least <= value <= at_most and above < value < below):
             finite = " and finite" if value == math.inf == at_most == below else ""
             raise UserError(f"Expected {name} {wanted}{finite}, but got {value!r}.")
+
+
+def printable(text: str) -> str:
+    """The text with control characters as escapes: a file's name could command the terminal.
+
+    >>> printable("a\\x1b[31m.png")
+    'a\\\\x1b[31m.png'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -44,3 +44,14 @@ def test_it_never_leaves_the_balls_and_stays_where_there_is_no_slope():
     found = worst_perturbation(gradient, radius, start, steps=7)
     assert found["a"].norm() <= 1 + 1e-12
     assert torch.equal(found["b"], start["b"])
+
+
+def test_it_takes_one_step_by_default():
+    seen = []
+
+    def gradient(delta):
+        seen.append(delta["a"])
+        return {"a": delta["a"]}
+
+    worst_perturbation(gradient, {"a": torch.tensor(1.0)}, {"a": randn(3)})
+    assert len(seen) == 1

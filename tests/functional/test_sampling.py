@@ -1,9 +1,11 @@
 """Probabilities are checked statistically (fixed seeds, bounds that a fair draw misses once in
 10⁶), choices against brute force."""
 
+import math
 import time
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -12,6 +14,7 @@ from scipy.stats import chi2
 from torch import Tensor
 
 from liderlab.functional.sampling import (
+    cutmix,
     draw_without_replacement,
     keep_last,
     rank_in_class,
@@ -157,3 +160,26 @@ def test_the_cost_of_a_draw_does_not_grow_with_the_memory() -> None:
 
     # Shuffling ten million slots takes about 100 ms, a draw by rejection about 0.05 ms.
     assert seconds(10_000_000) < 10 * seconds(1_000) + 1e-3
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_cutmix_takes_a_box_of_the_partner(seed: int) -> None:
+    """Pixel by pixel, with the same draws."""
+    height, width, draws = 7, 12, torch.Generator().manual_seed(seed)
+    x = torch.rand(4, 2, height, width, dtype=torch.float64)
+    mixed, partner, share = cutmix(x, 0.7, torch.Generator().manual_seed(seed))
+    order = torch.randperm(4, generator=draws)
+    lam = np.random.default_rng(int(torch.randint(2**62, (), generator=draws))).beta(0.7, 0.7)
+    place = torch.rand(2, generator=draws) * torch.tensor([height, width])
+    half = [int(side * math.sqrt(1 - lam)) // 2 for side in (height, width)]
+    own = 0
+    for i in range(height):
+        for j in range(width):
+            inside = all(
+                int(centre) - reach <= at < int(centre) + reach
+                for at, centre, reach in zip((i, j), place, half, strict=True)
+            )
+            own += not inside
+            assert torch.equal(mixed[:, :, i, j], (x[order] if inside else x)[:, :, i, j])
+    assert partner.tolist() == order.tolist()
+    assert share == pytest.approx(own / (height * width))

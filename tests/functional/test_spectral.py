@@ -113,3 +113,12 @@ def test_power_iteration_keeps_its_vector_where_the_map_is_zero():
 def test_layers_that_are_not_linear_have_no_weight_map():
     assert weight_map(nn.BatchNorm2d(3)) is None
     assert weight_map(nn.ConvTranspose2d(2, 2, 3)) is None
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_power_iteration_works_at_every_scale(scale):
+    matrix = torch.randn(4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    start = torch.ones(5, dtype=torch.float64)
+    found = power_iteration(lambda x: scale * matrix @ x, start, 500)
+    truth = torch.linalg.svd(matrix).Vh[0]
+    assert float((found @ truth).abs()) == pytest.approx(1.0, abs=1e-9)

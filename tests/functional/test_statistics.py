@@ -72,3 +72,9 @@ def test_quantile() -> None:
 def test_a_confidence_in_percent_is_refused() -> None:
     with pytest.raises(ValueError, match="confidence"):
         mean_interval([1.0], 95)
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, 1.5])
+def test_a_confidence_is_a_share(confidence: float) -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        mean_interval([1.0, 2.0], confidence)

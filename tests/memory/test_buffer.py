@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from liderlab.memory import POLICIES, Column, Memory
+from liderlab.memory.buffer import digest
 from liderlab.memory.policies import ClassBalanced, Reservoir
 
 SHAPE = (2, 3, 3)
@@ -231,3 +232,10 @@ print((size("VmHWM") - before) / sum(column.nbytes for column in memory.data.val
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert 0.9 < float(done.stdout) < 1.05
+
+
+def test_empty_columns_with_other_strides_have_the_same_digest() -> None:
+    """A method without memory has empty columns; torch gives some of them a stride of zero."""
+    empty = torch.zeros((), dtype=torch.int64).expand(0)
+    assert digest({"y": empty}) == digest({"y": torch.zeros(0, dtype=torch.int64)})
+    assert digest({"y": empty}) != digest({"y": torch.zeros(0)})

@@ -97,7 +97,7 @@ def test_no_write_changes_a_kept_checkpoint(data: st.DataObject, policy: str) ->
 
 
 def stored(column: DiskColumn, state: Any) -> Tensor:
-    handle, size = column._open(), column._bytes
+    handle, size = column.open(), column._bytes
     read = [os.pread(handle, size, p * size) for p in state["data"]["x"]["place"].tolist()]
     whole = torch.tensor(list(b"".join(read)), dtype=torch.uint8)
     return whole.reshape(-1, *SHAPE)
@@ -181,7 +181,7 @@ open("/proc/self/clear_refs", "w").write("5")  # forget the peak so far
 before = size("VmRSS")
 column = memory.data["x"]
 column._young += bytes(n)  # as after 100,000 black images, but for writing them
-os.ftruncate(column._open(), n * 3 * 224 * 224)
+os.ftruncate(column.open(), n * 3 * 224 * 224)
 column._place[:] = range(n)
 column._sum[:] = zlib.crc32(bytes(3 * 224 * 224))
 memory.filled = memory.seen = n

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,17 @@ def test_the_heading_names_data_scale_and_seed() -> None:
 
 def test_an_existing_figure_is_kept(tmp_path: Path) -> None:
     assert NAME in FILES  # --force removes it with the rest
+    (tmp_path / "result.json").write_text(json.dumps(RESULT))
     leave_figure(RESULT, tmp_path)
     assert (tmp_path / NAME).stat().st_size > 3000
     (tmp_path / NAME).write_bytes(b"kept")
     leave_figure(RESULT, tmp_path)
     assert (tmp_path / NAME).read_bytes() == b"kept"
+
+
+def test_a_folder_of_another_run_gets_no_figure(tmp_path: Path) -> None:
+    """Since the result was written, another run may have begun in the folder."""
+    leave_figure(RESULT, tmp_path)
+    (tmp_path / "result.json").write_text(json.dumps({**RESULT, "seconds": 1.0}))
+    leave_figure(RESULT, tmp_path)
+    assert not (tmp_path / NAME).exists()

@@ -363,6 +363,20 @@ def test_names_do_not_command_the_terminal(lider: Any, folder: RunFolder) -> Non
         assert not set(out + err) & {"\x1b", "\x9b"}
 
 
+@pytest.mark.parametrize("words", ["runs .", "show", "compare x"])
+def test_folder_names_do_not_command_the_terminal(
+    lider: Any, folder: RunFolder, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    name = "\x1b]0;mine\x07\x1b[31m"
+    shutil.copytree(folder.path, folder.path.parent / name)
+    monkeypatch.setenv("NO_COLOR", "1")  # so that every escape code is the name's
+    command, *rest = words.split()
+    code, out, err = lider(command, *rest, *([] if command == "runs" else [name]))
+    assert code == 0
+    assert "mine" in out + err
+    assert not set(out + err) & {"\x1b", "\x07"}
+
+
 LINKS = ["metrics.jsonl", ".lock", "memory", "checkpoints", "tasks"]
 
 

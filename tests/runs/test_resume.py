@@ -19,6 +19,7 @@ import torch
 from liderlab.config.merging import make_config
 from liderlab.config.schema import RunConfig
 from liderlab.errors import RunFailed, Stopped, UserError
+from liderlab.memory import Memory
 from liderlab.report.terminal.result_tables import remarks
 from liderlab.runs import execute
 from liderlab.runs.build import Run
@@ -175,6 +176,27 @@ def test_a_run_never_writes_to_a_folder_that_was_made_anew(
         run(config(seed=1, memory={"storage": "disk"}), folder.path, listener=after(4, replace))
     assert compare(whole, folder) == []
     assert not folder.memory.exists()
+
+
+def test_a_memory_on_disk_never_writes_to_a_folder_that_was_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is replaced before the paused run has stored its first row."""
+    folder, offer = RunFolder(tmp_path / "x"), Memory.offer
+    disk = {"memory": {"storage": "disk"}}
+
+    def replace(*arguments: Any, **rows: Any) -> Any:
+        monkeypatch.undo()
+        shutil.rmtree(folder.path)
+        run(config(**disk), folder.path)
+        stored.append((folder.memory / "x.rows").read_bytes())
+        return offer(*arguments, **rows)
+
+    stored: list[bytes] = []
+    monkeypatch.setattr(Memory, "offer", replace)
+    with pytest.raises(RunFailed, match="was deleted"):
+        run(config(seed=1, **disk), folder.path)
+    assert stored == [(folder.memory / "x.rows").read_bytes()]
 
 
 @pytest.mark.parametrize("existing", ["refuse", "resume"])

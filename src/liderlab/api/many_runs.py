@@ -206,9 +206,8 @@ def _axis(name: str, values: Any) -> tuple[str, Any]:
 
 
 def _display(runs: Sequence[SweepRun]) -> Any:
-    from rich.console import Console
-
+    from ..report.terminal.console import SafeConsole
     from ..report.terminal.sweep_progress import SweepDisplay
 
-    console = Console(stderr=True, markup=False, highlight=False)
+    console = SafeConsole(stderr=True)
     return SweepDisplay(console, [run.plan for run in runs])

@@ -120,11 +120,10 @@ def complete_config(
 
 
 def _display() -> Any:
-    from rich.console import Console
-
+    from ..report.terminal.console import SafeConsole
     from ..report.terminal.run_progress import ProgressDisplay
 
-    return ProgressDisplay(Console(stderr=True, markup=False, highlight=False))
+    return ProgressDisplay(SafeConsole(stderr=True))
 
 
 def extend(

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..errors import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -18,15 +20,6 @@ def complain(message: str) -> int:
     """Print an error in one line; returns the exit code of a user's mistake."""
     print(f"lider: {printable(' '.join(message.split()))}", file=sys.stderr)
     return 2
-
-
-def printable(text: str) -> str:
-    """The text with control characters as escapes: a file's name could command the terminal.
-
-    >>> printable("a\\x1b[31m.png")
-    'a\\\\x1b[31m.png'
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def report_damaged(reasons: Iterable[str]) -> None:
@@ -55,14 +48,11 @@ def _finite(tree: Any) -> Any:
 def new_console(stderr: bool = False, repaints: bool = False) -> Console:
     """A console for tables and progress; with NO_COLOR, plain text without escape codes.
 
-    Markup is off, because a path may contain square brackets. repaints: keep the escape codes that
-    move the cursor, for a display that consists of them.
+    repaints: keep the escape codes that move the cursor, for a display that consists of them.
     """
-    from rich.console import Console
+    from ..report.terminal.console import SafeConsole
 
     if not os.environ.get("NO_COLOR"):
-        return Console(stderr=stderr, markup=False, highlight=False)
+        return SafeConsole(stderr=stderr)
     terminal = None if repaints else False
-    return Console(
-        stderr=stderr, markup=False, highlight=False, color_system=None, force_terminal=terminal
-    )
+    return SafeConsole(stderr=stderr, color_system=None, force_terminal=terminal)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from ..errors import printable
 from .commands import command
 from .option_types import Json, RunPath, argument
-from .output import print_json, printable
+from .output import print_json
 
 
 @command("lider predict runs/x photo.png", "lider predict runs/x a.png b.png --json")

@@ -212,6 +212,12 @@ class Memory:
         poison = {"poison": self.poison.generator.get_state()} if self.poison else {}
         return digest({**filled, "counts": counts, **poison})
 
+    def open_files(self) -> None:
+        """Open the files of a memory on disk."""
+        for column in self.data.values():
+            if isinstance(column, DiskColumn):
+                column.open()
+
     def checkpointed(self, newest: int, oldest: int) -> None:
         """Record which checkpoints are kept, by number of steps: rows on disk that only older ones
         refer to can be overwritten."""
@@ -230,7 +236,8 @@ def digest(tensors: Mapping[str, Tensor]) -> int:
     for name, tensor in tensors.items():
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         flat = tensor.detach().cpu().contiguous().flatten()
-        total.update(flat.view(torch.uint8).numpy().data)
+        if len(flat):  # torch views no empty tensor that was expanded
+            total.update(flat.view(torch.uint8).numpy().data)
     return int.from_bytes(total.digest(), "little") >> 1
 
 

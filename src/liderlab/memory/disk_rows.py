@@ -33,7 +33,8 @@ NONE = -1  # no place, or no checkpoint yet
 class DiskColumn:
     """`size` rows of one shape and type in a file; indexed like a tensor, by slots.
 
-    file: created when the first row is written; None: a temporary file, gone with the process.
+    file: created by `open`, at the latest for the first row; None: a temporary file, gone with the
+    process.
 
     >>> column = DiskColumn(4, (2,), torch.int64)
     >>> column[torch.tensor([3, 0])] = torch.tensor([[7, 8], [1, 2]])
@@ -69,7 +70,7 @@ class DiskColumn:
         places = self._place[slots.numpy()].tolist()
         for row, place in zip(_as_bytes(rows), places, strict=True):
             if place >= 0:
-                data = os.pread(self._open(), self._bytes, place * self._bytes)
+                data = os.pread(self.open(), self._bytes, place * self._bytes)
                 row[:] = np.frombuffer(data, np.uint8)
         return rows
 
@@ -80,7 +81,7 @@ class DiskColumn:
             place = self._fresh_place(int(self._place[slot]))
             data, offset = memoryview(row), place * self._bytes
             while data:
-                written = os.pwrite(self._open(), data, offset)
+                written = os.pwrite(self.open(), data, offset)
                 data, offset = data[written:], offset + written
             self._place[slot], self._sum[slot] = place, zlib.crc32(row)
 
@@ -117,7 +118,9 @@ class DiskColumn:
         else:
             self._old.append((self._newest, place))
 
-    def _open(self) -> int:
+    def open(self) -> int:
+        """The file's descriptor. A run calls this before training: from then on its rows go to
+        this file, even if its folder is deleted and made anew for another run."""
         if self._handle is None:
             if self.file is None:
                 self._handle, name = tempfile.mkstemp(prefix="liderlab-memory-")
@@ -151,7 +154,7 @@ class DiskColumn:
         """Use the rows in the file again; refuse it if any of them has changed."""
         place = state["place"].numpy()
         if len(place):
-            rows = read_rows(self._open(), state, range(len(place)))
+            rows = read_rows(self.open(), state, range(len(place)))
             if not all(intact for _, intact in rows):
                 raise UserError(
                     f"{self.file} has changed since this run's checkpoint: start the run anew"

@@ -16,6 +16,7 @@ from ..analysis.figure_style import (
     new_figure,
     save_figure,
 )
+from .folder import RunFolder
 from .result_schema import settings_of
 
 if TYPE_CHECKING:
@@ -28,12 +29,12 @@ NAME = "accuracy.png"
 
 
 def leave_figure(result: Result, folder: Path) -> None:
-    """Draw the figure unless the folder has one.
+    """Draw the figure unless the folder has one, or no longer holds this result.
 
     Call it after result.json is written, so that a crash loses nothing but the figure. Without
     space for it the run has succeeded all the same.
     """
-    if not (folder / NAME).is_file():
+    if not (folder / NAME).is_file() and RunFolder(folder).holds(result):
         try:
             draw_accuracy_matrix(result, folder / NAME)
         except OSError as error:

@@ -288,6 +288,13 @@ class RunFolder:
         write_atomically(self.path / "result.json", text.encode() + b"\n")
         (self.path / "progress.json").unlink(missing_ok=True)
 
+    def holds(self, result: Mapping[str, Any]) -> bool:
+        """Whether result.json is this result: by now the folder may be another run's."""
+        with suppress(OSError, ValueError):
+            written = json.loads((self.path / "result.json").read_bytes())
+            return bool(written == json.loads(json.dumps(result)))
+        return False
+
     def delete_result(self) -> None:
         (self.path / "result.json").unlink(missing_ok=True)
 

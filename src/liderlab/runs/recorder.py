@@ -49,6 +49,7 @@ class Recorder:
     def __enter__(self) -> Recorder:
         self._folder.check_held()
         self._metrics = self._folder.open_metrics(self._logged)
+        self._work.loop.memory.open_files()
         self._work.pace.update(self._work.loop)
         return self
 

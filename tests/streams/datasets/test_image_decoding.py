@@ -1,5 +1,6 @@
 """Images of every Pillow mode keep their grey levels, or are refused."""
 
+import os
 import struct
 from pathlib import Path
 
@@ -94,6 +95,14 @@ def test_a_file_of_32_bits_is_refused_by_name(tmp_path: Path, mode: str) -> None
     picture(mode).save(tmp_path / "a.tif")
     with pytest.raises(UserError, match=r"a\.tif as an image: its .* no known range: save it with"):
         as_pixels(tmp_path / "a.tif", (3, 16, 16))
+
+
+def test_a_named_pipe_is_refused(tmp_path: Path) -> None:
+    """Opening it would wait for a writer for ever."""
+    os.mkfifo(tmp_path / "a.png")
+    for read in (as_pixels, decode):
+        with pytest.raises(UserError, match=r"a\.png as an image: it is not a file"):
+            read(tmp_path / "a.png", (3, 16, 16))
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

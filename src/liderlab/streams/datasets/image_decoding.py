@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +29,8 @@ def decode(image: Any, image_shape: tuple[int, int, int]) -> NDArray[np.uint8]:
 
     channels, height, width = image_shape
     try:
+        if isinstance(image, (str, Path)) and not S_ISREG(os.stat(image).st_mode):
+            raise UserError("it is not a file")  # reading a named pipe would never end
         with nullcontext(image) if isinstance(image, Image.Image) else Image.open(image) as found:
             picture = _eight_bits(found).convert("L" if channels == 1 else "RGB")
         picture = picture.resize((width, height)) if picture.size != (width, height) else picture
