@@ -1,7 +1,8 @@
 """LoRA (Hu et al., 2022): linear layers that stay, each with a trained update of low rank.
 
-One file instead of a package, because an adapter must resume to the bit: `loralib` adds the update
-to the weights for evaluation and subtracts it again, which rounds, and `peft` renames parameters.
+One file instead of a package: `loralib` has no adapter for a layer that is there, and by default adds
+the update to the weights for evaluation and subtracts it again, which rounds; `peft` renames
+parameters and needs transformers and accelerate.
 """
 
 from __future__ import annotations
