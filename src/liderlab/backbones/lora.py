@@ -1,7 +1,7 @@
 """LoRA (Hu et al., 2022): linear layers that stay, each with a trained update of low rank.
 
-One file instead of a package: `loralib` has no adapter for a layer that is there, and by default adds
-the update to the weights for evaluation and subtracts it again, which rounds; `peft` renames
+One file instead of a package: `loralib` has no adapter for a layer that is there, and by default
+adds the update to the weights for evaluation and subtracts it again, which rounds; `peft` renames
 parameters and needs transformers and accelerate.
 """
 
