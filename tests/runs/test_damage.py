@@ -337,6 +337,28 @@ def test_a_foreign_checkpoint_with_a_valid_checksum_is_one_sentence(
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("seconds_cpu", {}),
+        ("seconds_training", "long"),
+        ("passes", [1]),
+        ("cursor", {"task": 1, "fit": 0, "epoch": 0, "batch": []}),
+    ],
+)
+def test_a_checkpoint_with_a_value_of_another_kind_is_one_sentence(
+    lider: Any, folder: RunFolder, field: str, value: Any
+) -> None:
+    """Found by benchmarks/fuzz_campaign.py; the checksum is valid."""
+    newest, before = folder.checkpoints.files()
+    before.unlink()
+    write_state(newest, {**read_state(newest), field: value})
+    (folder.path / "result.json").unlink()
+    code, _, err = lider("resume", "x")
+    assert code == 2
+    assert "Traceback" not in err
+
+
 def test_a_result_without_space_for_its_figure_is_a_success(
     lider: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -374,8 +374,14 @@ class RunFolder:
 
 def _foreign(state: State) -> str | None:
     """Why a state with a valid checksum is not that of a run; None if it is."""
-    numbers = (state.get(name) for name in ("steps", "logged", "seconds"))
-    memory = state.get("memory")
+    numbers = [state.get(name) for name in ("steps", "logged", "seconds")]
+    # older versions did not write all of these
+    optional = (
+        state.get(name) for name in ("seconds_cpu", "seconds_training", "passes", "skipped")
+    )
+    numbers += [number for number in optional if number is not None]
+    cursor, memory = state.get("cursor", {}), state.get("memory")
+    numbers += cursor.values() if isinstance(cursor, Mapping) else [cursor]
     trees = [state.get("network"), state.get("method"), memory]
     trees.append(memory.get("data") if isinstance(memory, Mapping) else None)
     if all(isinstance(number, (int, float)) for number in numbers) and all(

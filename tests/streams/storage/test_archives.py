@@ -157,3 +157,13 @@ def test_a_full_disk_is_noticed_before_unpacking(
     with pytest.raises(UserError, match="GB are needed"):
         unpack(path, inside, silent)
     assert not list(inside.iterdir())
+
+
+def test_a_zip_without_its_beginning_is_refused(tmp_path: Path) -> None:
+    """Its members' places lie before the file: found by benchmarks/fuzz_campaign.py."""
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as file:
+        file.writestr("a", b"text" * 9)
+    (tmp_path / "a.zip").write_bytes(whole.getvalue()[10:])
+    with pytest.raises(UserError, match="is not a complete tar or zip archive"):
+        unpack(tmp_path / "a.zip", tmp_path, lambda *_: None)

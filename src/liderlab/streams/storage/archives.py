@@ -11,6 +11,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
+from errno import EINVAL
 from pathlib import Path, PureWindowsPath
 
 from ...errors import UserError
@@ -29,7 +30,7 @@ def unpack(archive: Path, folder: Path, report: Report) -> None:
     try:
         (_unpack_zip if zipfile.is_zipfile(archive) else _unpack_tar)(archive, folder, report)
     except BROKEN as error:
-        if getattr(error, "errno", None):  # the disk's error, not the archive's
+        if getattr(error, "errno", None) not in (None, EINVAL):  # the disk's, not the archive's
             raise
         raise UserError(f"{archive} is not a complete tar or zip archive") from None
     except RuntimeError as error:  # zipfile's: encrypted, or an unknown compression method
