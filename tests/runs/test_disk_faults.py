@@ -82,6 +82,11 @@ def test_the_layer_changes_nothing(whole: RunFolder, tmp_path: Path) -> None:
     assert {"config.yaml", "metrics.jsonl", "result.json", "x.rows"} <= files
 
 
+# A crash, which the test simulates in this process, closes no file.
+unclosed = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@unclosed
 @pytest.mark.parametrize("fault", FAULTS)
 def test_some_faults(whole: RunFolder, tmp_path: Path, fault: str) -> None:
     count = len(operations(tmp_path / "first"))
@@ -90,8 +95,7 @@ def test_some_faults(whole: RunFolder, tmp_path: Path, fault: str) -> None:
         survives(whole, tmp_path / str(number), number, fault)
 
 
-# A crash, which the test simulates in this process, closes no file.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@unclosed
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_operation_fails_once(whole: RunFolder, tmp_path: Path, fault: str) -> None:

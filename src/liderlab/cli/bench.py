@@ -22,6 +22,7 @@ NAMES = (
     "regularizers",
     "jacobian",
     "tokens",
+    "vit",
     "curvature",
     "herding",
 )
