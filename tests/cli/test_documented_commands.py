@@ -150,6 +150,7 @@ def test_own_data(lider: Lider, capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("runs/mine/result.json").is_file()
 
 
+@pytest.mark.slow
 def test_streams(lider: Lider) -> None:
     everything(lider, ROOT / "docs/streams.md", until="## Go on with new classes")
     assert Path("runs/names/result.json").is_file()

@@ -17,6 +17,7 @@ def campaign(script: str, results: Path, *arguments: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_kills(tmp_path: Path) -> None:
     options = ["--kills", "4", "--methods", "er", "--ranks", "1"]
     last = campaign("kill_campaign.py", tmp_path / "k", *options)
@@ -24,6 +25,7 @@ def test_kills(tmp_path: Path) -> None:
     assert last.endswith("0 runs differ")
 
 
+@pytest.mark.slow
 def test_fuzz_goes_on_where_it_stopped(tmp_path: Path) -> None:
     before = [{"case": n, "kind": "yaml", "trace": "", "seconds": 0.0} for n in range(7)]
     (tmp_path / "f").write_text("".join(json.dumps(record) + "\n" for record in before))

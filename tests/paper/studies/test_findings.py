@@ -42,7 +42,10 @@ def rows(conducted: CompletedStudy, **where: Any) -> list[dict[str, Any]]:
     return [row for row in found if all(row[key] == value for key, value in where.items())]
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize(
+    "name",  # efficiency starts a process for each of its measurements
+    [pytest.param(n, marks=pytest.mark.slow) if n == "efficiency" else n for n in STUDIES],
+)
 def test_a_study_writes_its_findings(conducted: Study, name: str, tmp_path: Path) -> None:
     study = conducted(name)
     write_study(study, tmp_path)
@@ -175,6 +178,7 @@ def test_curvature_is_that_of_a_minimum(conducted: Study) -> None:
         assert row["largest"] > 0
 
 
+@pytest.mark.slow
 def test_every_network_is_measured(conducted: Study) -> None:
     study = conducted("efficiency")
     assert all(row["megabytes"] > 50 and row["speed"] > 0 for row in study.findings.rows)
