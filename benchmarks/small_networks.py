@@ -1,6 +1,6 @@
 """Processor time of narrow networks: NaN filling, the layout of tensors, batches of evaluation.
 
-    python benchmarks/small_networks.py --rounds 15      # writes small_networks.json
+    python benchmarks/small_networks.py --rounds 25
 
 ResNet18 on 32x32, er-ace in batches of 64 + 64, one thread. In each table all columns take turns in
 one process, so that other work on the machine slows all of them; ratios are medians over rounds.
@@ -9,10 +9,8 @@ one process, so that other work on the machine slows all of them; ratios are med
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -22,7 +20,6 @@ from liderlab.bench.interleaved_timing import Action, Ratio, time_in_turns
 from liderlab.bench.workloads import bare_step, prepared_run
 from liderlab.regularizers.stages import evaluating
 
-RECORDS = Path(__file__).with_suffix(".json")
 WIDTHS = (8, 16)
 
 
@@ -76,25 +73,19 @@ TABLES: dict[str, Callable[[int], dict[str, Action]]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=25)
     rounds = parser.parse_args().rounds
     torch.set_num_threads(1)
-    found: dict[str, Any] = {}
     for name, make in TABLES.items():
         for width in WIDTHS:
             times = time_in_turns(make(width), rounds, "cpu")
             first = next(iter(times))
             for column, seconds in times.items():
                 ratio = Ratio.of(seconds, times[first])
-                found[f"{name}, width {width}, {column}"] = {
-                    "milliseconds": round(1e3 * median(seconds), 1),
-                    "ratio": [round(value, 3) for value in (ratio.value, ratio.low, ratio.high)],
-                }
                 print(
                     f"{name:10} width {width:2} {column:15} {1e3 * median(seconds):7.1f} ms, "
                     f"{ratio.value:.2f} ({ratio.low:.2f}…{ratio.high:.2f}) of {first}"
                 )
-    RECORDS.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
