@@ -81,6 +81,8 @@ def test_a_sweep_over_streams_and_budgets(lider: Any, write: Any) -> None:
     write("sweep.yaml", {"base": TINY, "points": points, "seeds": [3]})
     code, out, err = lider("sweep", "sweep.yaml", "--out", "s", "--workers", "1", "--json")
     assert code == 0, err
+    assert err.count(": class-incremental FAA ") == len(points) - 1
+    assert err.count(": domain-incremental FAA ") == 1
     folders = sorted(Path("s/runs").iterdir())
     assert len(folders) == len(points)
     results = [RunFolder(folder).result() for folder in folders]
@@ -104,3 +106,18 @@ def test_a_search_on_a_blurry_stream(lider: Any, write: Any) -> None:
     tried = [RunFolder(Path("s/trials") / str(n)).result()["config"] for n in (0, 1)]
     assert sorted(config["training"]["updates_per_batch"] for config in tried) == [1, 2]
     assert all(config["benchmark"]["blurry"] == 0.2 for config in tried)
+
+
+@pytest.mark.usefixtures("inline_engine")
+def test_a_search_over_domains_names_the_setting(lider: Any, write: Any) -> None:
+    pytest.importorskip("optuna", reason="needs Optuna: pip install 'liderlab[search]'")
+    domains = {"name": "rotated-digits", "tasks": 2, "train_per_class": 8, "test_per_class": 4}
+    write("base.yaml", TINY | {"benchmark": domains})
+    write("space.yaml", {"training.lr": [0.1]})
+    command = "search --config base.yaml --space space.yaml --sampler grid --workers 1 --out s"
+    code, out, err = lider(*command.split())
+    assert code == 0, err
+    assert "accuracy: domain-incremental, on training images held back" in out
+    assert "% domain-incremental" in err
+    code, out, err = lider(*command.split(), "--json")  # the study is complete
+    assert json.loads(out)["setting"] == "domain-incremental"

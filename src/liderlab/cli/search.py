@@ -98,14 +98,16 @@ def search(
     )
     accuracy, best = work.best()
     write_atomically(out / "best.yaml", best.as_yaml().encode())
-    rows, importances = work.trial_rows(), work.importances()
+    rows, importances, setting = work.trial_rows(), work.importances(), work.setting()
     if as_json:
-        tree = {"accuracy": accuracy, "config": best.model_dump(mode="json")}
+        tree = {"accuracy": accuracy, "setting": setting, "config": best.model_dump(mode="json")}
         print_json({**tree, "importances": importances, "trials": rows})
         return
     from ..report.terminal.search_table import search_table, trial_counts
 
     new_console().print(search_table(rows, importances))
+    if setting:
+        print(f"accuracy: {setting}, on training images held back for validation")
     file = out / "best.yaml"
     print(f"{trial_counts(rows)}; wrote {file}. Use it with:")
     print(f"  {shlex.join(['lider', 'run', '--config', str(file)])}")

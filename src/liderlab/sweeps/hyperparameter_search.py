@@ -26,6 +26,7 @@ from ..runs.build import completed
 from ..runs.folder import LOCK, RunFolder
 from ..runs.interruption import stop_requests
 from ..runs.planned_run import PlannedRun
+from ..runs.result_schema import setting_of
 from ..training.randomness import derive
 from .dotted_names import nested
 from .engine import Engine
@@ -98,6 +99,12 @@ class Search:
     def trial_rows(self) -> list[dict[str, Any]]:
         """A row per trial of the study."""
         return self._study.rows()
+
+    def setting(self) -> str | None:
+        """The setting of the accuracies; None if no finished trial is in this folder."""
+        for file in sorted(self.out.glob("trials/*/result.json")):
+            return setting_of(RunFolder(file.parent).result())
+        return None
 
     def importances(self) -> dict[str, float]:
         """How much each field matters, 0 to 1; {} for too few trials."""
@@ -199,9 +206,10 @@ class Search:
             return
         trial = trials[outcome.plan.name]
         if outcome.state == "done":
-            accuracy = RunFolder(outcome.plan.folder).result()["class_incremental"]["faa"]
+            result = RunFolder(outcome.plan.folder).result()
+            accuracy = result["class_incremental"]["faa"]
             self._study.tell(trial, accuracy)
-            say(f"{trial}: {accuracy:.2f} %")
+            say(f"{trial}: {accuracy:.2f} % {setting_of(result)}")
         elif outcome.state == "failed":
             self._study.tell(trial, None)
             say(f"{trial}: failed: {outcome.error}")

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from ...runs.folder import RunFolder
 from ...runs.planned_run import PlannedRun
+from ...runs.result_schema import setting_of
 from ..formatting import duration, number
 from ..notebook_bar import NotebookBar
 
@@ -76,7 +77,8 @@ class SweepDisplay:
         folder = self._plans[name].folder
         if state == "done":
             result = RunFolder(folder).result()
-            return f"FAA {number(result['class_incremental']['faa'])} %, {result['seconds']:.1f} s"
+            accuracy = number(result["class_incremental"]["faa"])
+            return f"{setting_of(result)} FAA {accuracy} %, {result['seconds']:.1f} s"
         return _error(folder / "error.json") if state == "failed" else ""
 
     def _table(self) -> Group:
@@ -85,7 +87,7 @@ class SweepDisplay:
         table = Table(box=None, padding=(0, 1), show_header=False, expand=True)
         table.add_column(no_wrap=True, width=8)
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-        table.add_column(no_wrap=True, justify="right", max_width=30, overflow="ellipsis")
+        table.add_column(no_wrap=True, justify="right", max_width=40, overflow="ellipsis")
         for name in names:
             state = self._states[name]
             note = self._progress(name) if state == "running" else self._notes[name]
