@@ -1,12 +1,14 @@
 """Damaged and random input of every kind: a result or one sentence, no traceback, no hang.
 
     python benchmarks/fuzz_campaign.py --cases 10000        # goes on where it stopped
+    python benchmarks/fuzz_campaign.py --again              # repeats those that failed
     python benchmarks/fuzz_campaign.py --only 1234          # repeats one case, with its traceback
 
 A case damages a configuration, a YAML text, a run folder, a checkpoint (with a valid checksum), an
 archive, an image, or a command line, and hands it to the code that reads it, in a process that is
-forked from one with torch loaded. Each outcome is a line of the results file. Exit code 1 if any
-case ends in a traceback, takes more than 60 s of processor time, or wants more than 2 GiB.
+forked from one with torch loaded. Each outcome is a line of the results file; the last one of a
+case counts. Exit code 1 if any case ends in a traceback, takes more than 60 s of processor time, or
+wants more than 2 GiB.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ from liderlab.runs.execute import run
 from liderlab.runs.folder import RunFolder
 from liderlab.streams.datasets.image_decoding import decode
 from liderlab.streams.storage.archives import unpack
+from outcome_lines import add_outcome, read_outcomes
 
 SECONDS = 60  # of processor time
 MEMORY = 2 * 2**30  # bytes on top of the loaded modules
@@ -279,29 +282,31 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--again", action="store_true", help="repeat the cases that failed")
     parser.add_argument("--only", type=int, help="repeat one case")
     parser.add_argument("--results", type=Path, default=Path("fuzz_results.jsonl"))
     options = parser.parse_args()
     results = options.results.resolve()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    lines = results.read_text().splitlines() if results.exists() and options.only is None else []
-    records = [json.loads(line) for line in lines]
+    records = {record["case"]: record for record in read_outcomes(results)}
+    todo = [number for number in range(options.cases) if number not in records]
+    if options.again:
+        todo = [number for number, record in records.items() if record["trace"]]
     with tempfile.TemporaryDirectory() as name:
         os.chdir(name)
         prepare(Path(name))
         INTACT.update(os.listdir(name))
         warm(Path(name))
         if options.only is not None:
-            records = [try_case(options.only, options.seed, Path(name))]
-            print(records[0]["trace"])
+            records = {options.only: try_case(options.only, options.seed, Path(name))}
+            print(records[options.only]["trace"])
         else:
-            for number in range(len(records), options.cases):
-                records.append(try_case(number, options.seed, Path(name)))
-                with results.open("a") as file:
-                    file.write(json.dumps(records[-1]) + "\n")
+            for number in todo:
+                records[number] = try_case(number, options.seed, Path(name))
+                add_outcome(results, records[number])
         os.chdir("/")
-    return summary(records)
+    return summary(list(records.values()))
 
 
 def summary(records: Sequence[dict[str, Any]]) -> int:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import random
 import select
@@ -49,6 +48,7 @@ from liderlab.runs.execute import run
 from liderlab.runs.folder import RunFolder
 from liderlab.runs.resume_proof import compare
 from liderlab.training.evaluation import Evaluation
+from outcome_lines import add_outcome, read_outcomes
 
 SMALL: dict[str, Any] = {
     "benchmark": {"name": "synthetic", "tasks": 2},
@@ -263,8 +263,7 @@ def main() -> int:
     options = parser.parse_args()
     found = list(cases(options.methods, options.ranks))
     random.Random(options.seed).shuffle(found)
-    known = options.results.read_text().splitlines() if options.results.exists() else []
-    records = [json.loads(line) for line in known]
+    records = read_outcomes(options.results)
     warm([case for case in found if case.ranks == 1])
     while (done := count(records)).total() < options.kills:
         tried = len(records)
@@ -280,8 +279,7 @@ def main() -> int:
         else:
             record |= {"kills": outcome[0], "different": outcome[1]}
         records.append(record)
-        with options.results.open("a") as file:
-            file.write(json.dumps(record) + "\n")
+        add_outcome(options.results, record)
         verdict = record.get("refused") or "; ".join(record["different"]) or "nothing differs"
         print(f"{count(records).total()} kills; {case}: {verdict}", flush=True)
         if not record.get("different"):

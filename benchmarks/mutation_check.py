@@ -38,6 +38,7 @@ from typing import Any
 import pytest
 
 from forked_process import answer_of, load
+from outcome_lines import add_outcome, read_outcomes
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "src/liderlab"
@@ -229,9 +230,8 @@ class Check:
         self.results, self.again = results, again
         self.tests: dict[str, dict[str, Any]] = {}
         self.verdicts: dict[str, str] = {}
-        if results.exists():
-            for line in results.read_text().splitlines():
-                self.take(json.loads(line))
+        for record in read_outcomes(results):
+            self.take(record)
         found = [mutant for mutant in mutants() if mutant.file.parent.name in rooms]
         self.possible = len(found)
         random.Random(seed).shuffle(found)
@@ -247,8 +247,7 @@ class Check:
 
     def keep(self, record: dict[str, Any]) -> None:
         self.take(record)
-        with self.results.open("a") as file:
-            file.write(json.dumps(record) + "\n")
+        add_outcome(self.results, record)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:

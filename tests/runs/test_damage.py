@@ -343,6 +343,8 @@ def test_a_foreign_checkpoint_with_a_valid_checksum_is_one_sentence(
         ("seconds_cpu", {}),
         ("seconds_training", "long"),
         ("passes", [1]),
+        ("seconds_evaluating", [{}, 0.1]),
+        ("seconds_evaluating", [0.1]),
         ("cursor", {"task": 1, "fit": 0, "epoch": 0, "batch": []}),
     ],
 )

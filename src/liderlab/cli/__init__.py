@@ -8,6 +8,7 @@ Commands import modules when they run, so that `lider --help` is quick.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -60,5 +61,5 @@ def main() -> None:
         code = 1
     except OSError as error:
         complain(f"{error.filename or 'cannot go on'}: {error.strerror or error}")
-        code = 1
+        code = 2 if error.errno == errno.ENAMETOOLONG else 1  # such a name is the user's
     sys.exit(code if isinstance(code, int) else 0)

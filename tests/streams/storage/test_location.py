@@ -1,4 +1,4 @@
-"""Paths given by users: `~`, and names that are not UTF-8."""
+"""Paths given by users: `~`, and names that are not UTF-8, too long, or impossible."""
 
 from __future__ import annotations
 
@@ -43,6 +43,18 @@ def test_a_tilde_is_expanded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 def test_an_unknown_home_folder_is_refused(use: Callable[[str], object]) -> None:
     with pytest.raises(UserError, match="unknown home folder"):
         use(UNKNOWN_HOME)
+
+
+@pytest.mark.parametrize("field", ["pretrained", "extends", "imports", "benchmark"])
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("x" * 300, "too long"), ("a\0b", "character that no path"), ("\ud800", "character")],
+    ids=["too long", "null character", "surrogate"],
+)
+def test_a_name_that_no_file_can_have_is_refused(field: str, name: str, says: str) -> None:
+    value = {"imports": [name], "benchmark": f"folder:{name}"}.get(field, name)
+    with pytest.raises(UserError, match=says):
+        make_config({field: value})
 
 
 def test_an_unknown_home_folder_has_no_completions() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -26,11 +27,18 @@ def absolute(path: str | Path) -> Path:
 
 
 def expanded(path: str | Path) -> Path:
-    """The path with a leading `~` or `~name` replaced by that home folder."""
+    """The path with a leading `~` or `~name` replaced by that home folder; it need not exist."""
     try:
-        return Path(path).expanduser()
+        whole = Path(path).expanduser()
+        os.lstat(whole)
     except RuntimeError:
         raise UserError(f"{path}: unknown home folder, write the path out") from None
+    except ValueError:
+        raise UserError(f"{str(path)!a} has a character that no path can have") from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise UserError(f"{path}: the name is too long for a file or folder") from None
+    return whole
 
 
 def check_utf8(path: Path) -> Path:
