@@ -16,6 +16,17 @@ import sys
 import time
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
+
+from liderlab.analysis.figure_style import (
+    GREY,
+    PAGE,
+    SMALL,
+    add_grid,
+    add_heading,
+    new_figure,
+    save_figure,
+)
 
 SIZES = [(10, 100), (100, 100), (10, 1000), (100, 1000), (1000, 1000), (100, 10**4), (1000, 10**4)]
 COLUMNS = {
@@ -23,8 +34,10 @@ COLUMNS = {
     "end": "end of a task, s",
     "memory": "peak memory, MB",
     "checkpoint": "checkpoint, MB",
-    "result": "metrics in result.json, MB",
+    "result": "result.json, MB",
+    "report": "report.html, MB",
 }
+FACTS = ("synthetic 8x8 images", "er-ace, memory of 500", "one run each", "dotted: linear growth")
 
 
 def measure(tasks: int, classes: int) -> dict[str, float]:
@@ -32,6 +45,7 @@ def measure(tasks: int, classes: int) -> dict[str, float]:
 
     from liderlab.config.merging import make_config
     from liderlab.runs.build import build, completed
+    from liderlab.runs.result import result_of
     from liderlab.training.events import Cursor, StepDone
 
     benchmark = {"name": "synthetic", "tasks": tasks, "classes": classes, "per_class": 8, "side": 8}
@@ -45,7 +59,8 @@ def measure(tasks: int, classes: int) -> dict[str, float]:
         }
     )
     torch.set_num_threads(1)
-    loop = build(completed(config)).loop
+    work = build(completed(config))
+    loop = work.loop
     first = loop.stream.tasks[0].train
     loop.memory.offer(loop.generators("memory"), **first.rows(torch.arange(len(first))))
     loop.evaluation.untrained.zero_()  # measured bit by bit in the tasks before
@@ -63,8 +78,23 @@ def measure(tasks: int, classes: int) -> dict[str, float]:
         "end": min(times[False]),
         "memory": peak,
         "checkpoint": saved.tell() / 1e6,
-        "result": len(json.dumps(loop.evaluation.summary())) / 1e6,
+        **written(result_of(work, seconds=0.0, cpu=None)),
     }
+
+
+def written(result: dict) -> dict[str, float]:
+    """The sizes of a finished run's result.json and of a report about it, in MB."""
+    from liderlab.report.page.html import write_report
+    from liderlab.report.run_records import RunRecord
+
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "config.yaml").write_text(json.dumps(result["config"]))
+        (folder / "metrics.jsonl").touch()
+        record = RunRecord(folder, "run", "finished", result["config"], result)
+        write_report([record], folder / "report.html", memory=False)
+        page = (folder / "report.html").stat().st_size
+    return {"result": len(json.dumps(result)) / 1e6, "report": page / 1e6}
 
 
 def measured_apart(tasks: int, classes: int) -> dict[str, float]:
@@ -75,17 +105,21 @@ def measured_apart(tasks: int, classes: int) -> dict[str, float]:
 
 def draw(found: dict[tuple[int, int], dict[str, float]], path: Path) -> None:
     """One panel per column, over tasks x classes, with a line of slope one from the first size."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, len(COLUMNS), figsize=(14, 3), layout="constrained")
+    figure = new_figure(PAGE, 3.8)
     products = [tasks * classes for tasks, classes in found]
-    for axis, (column, title) in zip(axes, COLUMNS.items(), strict=True):
+    panels = figure.subplots(2, len(COLUMNS) // 2, sharex=True)
+    for panel, (column, title) in zip(panels.flat, COLUMNS.items(), strict=True):
         values = [row[column] for row in found.values()]
-        axis.loglog(products, values, "o")
-        axis.loglog(products, [values[0] * p / products[0] for p in products], ":", color="gray")
-        axis.set(title=title, xlabel="tasks x classes")
-    axes[0].set_ylim(axes[0].get_ylim()[0], None)
-    figure.savefig(path, dpi=120)
+        linear = [values[0] * product / products[0] for product in products]
+        panel.loglog(products, values, "o", color="0.2", ms=4)
+        panel.loglog(products, linear, ":", color=GREY)
+        panel.set_ylim(min(values) / 2, max(values) * 20)
+        panel.set_title(title, fontsize=SMALL + 1)
+        add_grid(panel)
+    for panel in panels[-1]:
+        panel.set_xlabel("tasks x classes", fontsize=SMALL)
+    add_heading(figure, "The cost of a run over its tasks and classes", FACTS)
+    save_figure(figure, path)
 
 
 def main() -> None:
