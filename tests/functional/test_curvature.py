@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -116,6 +118,32 @@ def test_diagonal_of_some_parameters_is_their_part_of_the_whole(
     assert list(part) == ["1.weight"]
     torch.testing.assert_close(part["1.weight"], whole["1.weight"])
     assert diagonal_fisher(network, {}, x, y, CLASSES) == {}
+
+
+def test_gradients_of_rows_are_held_for_few_rows_at_once(
+    generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most ROWS rows, and ELEMENTS numbers unless one row has more."""
+    sizes: list[int] = []
+
+    class Scale(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(CLASSES, dtype=torch.float64))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x * self.scale
+
+    def recorded(function: Any, **options: Any) -> Any:
+        mapped = torch.func.vmap(function, **options)
+        return lambda theta, x, y: sizes.append(len(x)) or mapped(theta, x, y)
+
+    monkeypatch.setattr(curvature, "vmap", recorded)
+    network, (x, y) = Scale(), rows(70, (CLASSES,), generator)
+    for elements in (2**26, 10 * CLASSES, 1):
+        monkeypatch.setattr(curvature, "ELEMENTS", elements)
+        diagonal_fisher(network, dict(network.named_parameters()), x, y, CLASSES)
+    assert sizes == [64, 6, *[10] * 7, *[1] * 70]
 
 
 class Odd(nn.Module):
@@ -409,6 +437,10 @@ def test_sampled_labels_follow_the_prediction() -> None:
     torch.testing.assert_close(frequency, p, atol=0.012, rtol=0)  # 4 standard deviations
     assert torch.equal(y, sample_labels(logits, torch.Generator().manual_seed(0)))
     assert not torch.equal(y, sample_labels(logits, torch.Generator().manual_seed(1)))
+
+
+def test_the_only_class_is_drawn() -> None:
+    assert sample_labels(torch.zeros(3, 1), torch.Generator()).tolist() == [0, 0, 0]
 
 
 def test_labels_are_not_drawn_from_nan() -> None:

@@ -96,6 +96,24 @@ def test_tolerance_stops_early_near_the_truth():
     assert len(calls) < 50
 
 
+def test_the_iteration_stops_at_once_where_there_is_no_slope():
+    x = torch.randn(2, 3, requires_grad=True)
+    calls = []
+
+    class Flat(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, z):
+            return z * 0
+
+        @staticmethod
+        def backward(ctx, g):
+            calls.append(1)
+            return g * 0
+
+    jacobian_lipschitz(x, Flat.apply(x), iterations=500)
+    assert len(calls) == 3  # Jᵀ w for all steps, one step, and the value
+
+
 def test_an_independent_map_has_constant_zero_and_no_nan():
     x = maps().requires_grad_()
     dead = jacobian_lipschitz(x, (0 * x).relu())

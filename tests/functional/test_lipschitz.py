@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from coupling_oracle import top_singular_value, unit
+from liderlab.functional import singular
 from liderlab.functional.coupling import EPS
 from liderlab.functional.lipschitz import batch_lipschitz, spatial_lipschitz
 from liderlab.functional.singular import power_iteration
@@ -422,7 +423,37 @@ def test_an_unknown_reading_is_refused():
         batch_lipschitz(torch.eye(2), torch.eye(2), reading="singulr")
 
 
+def test_the_last_tokens_fill_a_grid_beside_a_map():
+    """Of 9 tokens beside a map of 4x8, the last 8 are 2x4 patches, row by row."""
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randn(2, 9, 3, dtype=torch.float64, generator=generator)
+    image = torch.randn(2, 2, 4, 8, dtype=torch.float64, generator=generator)
+    patches = torch.empty(2, 3, 2, 4, dtype=torch.float64)
+    for row in range(2):
+        for column in range(4):
+            patches[:, :, row, column] = tokens[:, 1 + 4 * row + column]
+    for order in (1, -1):
+        found, expected = (spatial_lipschitz(*(image, x)[::order]) for x in (tokens, patches))
+        torch.testing.assert_close(found, expected)
+
+
 # The iteration itself
+
+
+@pytest.mark.parametrize("shape", [(9, 4, 7), (4, 9, 7), (9, 7, 4)])
+def test_the_iteration_is_on_the_smallest_side(shape, monkeypatch):
+    """(P, N), (Q, N): which of P, Q and N is the smallest changes the time, not the result."""
+    sides, iterate = [], singular.power_iteration
+
+    def recorded(matrix, *arguments):
+        sides.append(matrix.shape[-1])
+        return iterate(matrix, *arguments)
+
+    monkeypatch.setattr(singular, "power_iteration", recorded)
+    first, second, positions = shape
+    a, b = torch.randn(first, positions), torch.randn(second, positions)
+    singular.top_vectors(a, b, 10, 0.0)
+    assert sides == [4]
 
 
 class Products(TorchFunctionMode):

@@ -19,6 +19,7 @@ from liderlab.functional.sampling import (
     keep_last,
     rank_in_class,
     reservoir_slots,
+    wrong_labels,
 )
 
 RARE = 1e-6  # probability with which a fair draw would fail a statistical test
@@ -183,3 +184,20 @@ def test_cutmix_takes_a_box_of_the_partner(seed: int) -> None:
             assert torch.equal(mixed[:, :, i, j], (x[order] if inside else x)[:, :, i, j])
     assert partner.tolist() == order.tolist()
     assert share == pytest.approx(own / (height * width))
+
+
+def test_wrong_labels_row_by_row() -> None:
+    """With the same draws: hit by the first, moved by the second as many classes further."""
+    classes, probability = [(0, 3, 5, 9), (1, 2), (7,)], 0.7
+    task = torch.arange(60) % 3
+    y = torch.tensor([classes[t][i % len(classes[t])] for i, t in enumerate(task.tolist())])
+    labels, replaced = wrong_labels(y, task, classes, probability, torch.Generator().manual_seed(1))
+    draws = torch.Generator().manual_seed(1)
+    hit, which = torch.rand(2, 60, dtype=torch.float64, generator=draws).tolist()
+    for i, t in enumerate(task.tolist()):
+        own = classes[t]
+        wrong = len(own) > 1 and hit[i] < probability
+        away = 1 + int(which[i] * (len(own) - 1)) if wrong else 0
+        assert labels[i] == own[(own.index(y[i].item()) + away) % len(own)]
+        assert replaced[i] == wrong
+        assert (labels[i] != y[i]) == wrong

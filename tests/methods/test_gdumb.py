@@ -69,17 +69,23 @@ def test_cutmix_follows_its_alpha_and_its_generator() -> None:
     assert torch.equal(again[0][0], again[1][0])
 
 
-def test_the_loss_is_shared_between_a_row_and_its_partner(make_step: Callable[..., Any]) -> None:
+def test_the_loss_is_shared_between_a_row_and_its_partner(
+    make_step: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of four pixels, CutMix takes none; here it halves the difference to the partner."""
     generator = torch.Generator().manual_seed(0)
     train = (torch.randn(6, 4, generator=generator), torch.tensor([0, 1, 2, 0, 1, 2]))
-    weight = torch.randn(3, 4, generator=generator)
-    method = GDumb(cutmix_probability=1.0)
+    weight, partner, share = torch.randn(3, 4, generator=generator), [1, 2, 3, 4, 5, 0], 0.3
+
+    def half_way(x: Tensor, alpha: float, generator: torch.Generator) -> Any:
+        assert alpha == 0.7
+        return (x + x[partner]) / 2, torch.tensor(partner), share
+
+    monkeypatch.setattr("liderlab.methods.gdumb.cutmix", half_way)
+    method = GDumb(cutmix_probability=1.0, cutmix_alpha=0.7)
     step, batch = make_step(method, weight, train=train, task=0, tasks=1)
     terms = method.losses(batch, step)
-    twin = type(step.generator("cutmix"))().manual_seed(step.generator("cutmix").initial_seed())
-    torch.rand((), generator=twin)
-    mixed, partner, share = cutmix(batch.x, 1.0, twin)
-    logits = step.network(mixed)
+    logits = step.network((batch.x + batch.x[partner]) / 2)
     for i in range(6):
         log_p = logits[i] - logits[i].exp().sum().log()
         expected = -share * log_p[batch.y[i]] - (1 - share) * log_p[batch.y[partner[i]]]
@@ -113,6 +119,7 @@ def test_it_plans_to_collect_and_in_the_end_to_fit(build: Callable[..., Loop]) -
     assert (fit.epochs, fit.augment, fit.restart) == (3, True, True)
     assert fit.data is loop.memory
     assert (fit.recipe.lr, fit.recipe.momentum, fit.recipe.weight_decay) == (0.2, 0.9, 1e-6)
+    assert fit.recipe.schedule.lowest == 0.5
     assert fit.recipe.batch_size == loop._recipe.batch_size
     loop = build("gdumb", options={"fit_after": "task"})
     assert [len(loop._plan(task)) for task in loop.stream.tasks] == [2, 2, 2]
