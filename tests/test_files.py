@@ -10,6 +10,7 @@ from liderlab.files import (
     atomic_file,
     delete_lock,
     is_locked,
+    no_link,
     release_lock,
     temporary_folder,
     writable_folder,
@@ -56,6 +57,17 @@ def test_modes_follow_the_umask(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert modes == [0o640, 0o750]
+
+
+def test_a_link_is_not_opened(tmp_path: Path) -> None:
+    """Neither to write nor to lock: the link may have come after the folder was checked."""
+    mine = tmp_path / "mine"
+    mine.write_text("precious")
+    (tmp_path / "link").symlink_to(mine)
+    for open_it in (acquire_lock, lambda path: no_link(path, os.O_WRONLY | os.O_TRUNC)):
+        with pytest.raises(OSError, match="symbolic link"):
+            open_it(tmp_path / "link")
+    assert mine.read_text() == "precious"
 
 
 def test_a_lock_excludes_others_until_it_is_released(tmp_path: Path) -> None:

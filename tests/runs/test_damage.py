@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from PIL import Image
 
 from liderlab.config.merging import make_config
@@ -343,9 +344,16 @@ def test_a_foreign_checkpoint_with_a_valid_checksum_is_one_sentence(
         ("seconds_cpu", {}),
         ("seconds_training", "long"),
         ("passes", [1]),
+        ("steps", -1),
+        ("steps", 10**20),
+        ("seconds", float("nan")),
+        ("memory", {"seen": "x"}),
+        ("memory", {"seen": 10**20}),
+        ("evaluation", {"class_incremental": torch.zeros(1)}),
+        ("evaluation", {"untrained": torch.zeros(2, 1)}),
         ("seconds_evaluating", [{}, 0.1]),
         ("seconds_evaluating", [0.1]),
-        ("cursor", {"task": 1, "fit": 0, "epoch": 0, "batch": []}),
+        ("cursor", {"batch": []}),
     ],
 )
 def test_a_checkpoint_with_a_value_of_another_kind_is_one_sentence(
@@ -354,7 +362,9 @@ def test_a_checkpoint_with_a_value_of_another_kind_is_one_sentence(
     """Found by benchmarks/fuzz_campaign.py; the checksum is valid."""
     newest, before = folder.checkpoints.files()
     before.unlink()
-    write_state(newest, {**read_state(newest), field: value})
+    state = read_state(newest)
+    kept = state[field] if isinstance(state[field], dict) and isinstance(value, dict) else None
+    write_state(newest, {**state, field: value if kept is None else {**kept, **value}})
     (folder.path / "result.json").unlink()
     code, _, err = lider("resume", "x")
     assert code == 2

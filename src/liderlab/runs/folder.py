@@ -50,6 +50,7 @@ NO_LINKS = (
     *(LOCK, "metrics.jsonl", "checkpoints", "memory", "tasks"),
     *("tensorboard", "wandb", "wandb.id", "mlflow.id"),
 )
+MOST = 2**62  # of steps, rows, seconds …; torch's numbers end a little above
 PATIENCE = 2.0  # seconds to wait for the lock: `locked` takes it for microseconds
 
 
@@ -374,18 +375,20 @@ class RunFolder:
 
 def _foreign(state: State) -> str | None:
     """Why a state with a valid checksum is not that of a run; None if it is."""
-    numbers = [state.get(name) for name in ("steps", "logged", "seconds")]
+    cursor, memory = state.get("cursor", {}), state.get("memory", {})
+    data = memory.get("data") if isinstance(memory, Mapping) else None
+    for tree in (cursor, memory, data, state.get("network"), state.get("method")):
+        if not isinstance(tree, Mapping):
+            return "it does not hold a run's state"
+    counts = [*cursor.values(), memory.get("seen"), memory.get("filled")]
+    counts += [state.get("steps"), state.get("logged")]
+    seconds = [state.get("seconds")]
     # older versions did not write all of these
-    optional = (
-        state.get(name) for name in ("seconds_cpu", "seconds_training", "passes", "skipped")
-    )
-    numbers += [number for number in optional if number is not None]
-    cursor, memory = state.get("cursor", {}), state.get("memory")
-    numbers += cursor.values() if isinstance(cursor, Mapping) else [cursor]
-    trees = [state.get("network"), state.get("method"), memory]
-    trees.append(memory.get("data") if isinstance(memory, Mapping) else None)
-    if all(isinstance(number, (int, float)) for number in numbers) and all(
-        isinstance(tree, Mapping) for tree in trees
+    counts += [state[name] for name in ("passes", "skipped") if state.get(name) is not None]
+    optional = ("seconds_cpu", "seconds_training")
+    seconds += [state[name] for name in optional if state.get(name) is not None]
+    if all(isinstance(count, int) and 0 <= count < MOST for count in counts) and all(
+        isinstance(number, (int, float)) and 0 <= number < MOST for number in seconds
     ):
         return None
-    return "it does not hold a run's state"
+    return "it holds numbers that no run has"

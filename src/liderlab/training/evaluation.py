@@ -103,7 +103,11 @@ class Evaluation:
         return dict(vars(self))
 
     def load_state_dict(self, state: State) -> None:
-        vars(self).update({name: value.clone() for name, value in state.items()})
+        for name, value in state.items():
+            own = vars(self)[name]
+            if value.dim() != own.dim() or (value.shape != own.shape and name != "confusion"):
+                raise ValueError(f"Expected {name} of the shape {own.shape}, got {value.shape}.")
+            vars(self)[name] = value.to(own.dtype, copy=True)
 
 
 def score(
