@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from liderlab.paper.studies.matrix_cells import (
     Try,
     best_of,
     cells_of,
+    command_of,
     factors,
     strengths,
     test_config,
     tries_of,
     tuning_config,
+    untuned_rate,
 )
 from liderlab.regularizers import REGULARIZERS
 from liderlab.runs.planned_run import PlannedRun
@@ -37,37 +40,43 @@ def test_every_regulariser_has_a_strength_and_the_same_number_of_tries() -> None
     assert factors(3)[1] == 1
     cells = cells_of(SMALL)
     assert [cell.column for cell in cells] == ["alone", "lider+star", "spectral"]
-    assert {len(tries_of(cell, SMALL)) for cell in cells} == {2}
+    assert {len(tries_of(cell, 0.3, SMALL)) for cell in cells} == {2}
 
 
 def test_tries_hold_out_images_and_test_runs_have_other_seeds() -> None:
     for cell in cells_of(SMALL):
-        for attempt in tries_of(cell, SMALL):
+        for attempt in tries_of(cell, 0.3, SMALL):
             config = tuning_config(attempt, SMALL)
             assert (config.seed, config.benchmark.validation) == (TUNING_SEED, 0.1)
-        runs = [test_config(Try(cell, 1.0), SMALL, seed, 1.0) for seed in range(2)]
+        runs = [test_config(Try(cell, 0.3), SMALL, seed, 1.0) for seed in range(2)]
         assert [(run.seed, run.benchmark.validation) for run in runs] == [(0, None), (1, None)]
         assert tuple(runs[0].regularizers) == cell.regularizers
 
 
 def test_the_method_alone_tries_learning_rates_and_the_others_strengths() -> None:
-    alone, both = (tuning_config(Try(cell, 10.0), SMALL) for cell in cells_of(SMALL)[:2])
+    alone, both = (tuning_config(Try(cell, 0.3, 10.0), SMALL) for cell in cells_of(SMALL)[:2])
     assert alone.training.lr == pytest.approx(3.0)
     assert both.training.lr == 0.3
     assert both.regularizers["lider"] == {"alpha": 1.0, "beta": 3.0}
     assert both.regularizers["star"] == {"weight": 1.0}
 
 
+def test_the_grid_of_rates_lies_around_the_one_that_is_asked_for() -> None:
+    assert untuned_rate("er", SMALL) == 0.3
+    assert untuned_rate("er", replace(SMALL, lr=0.05)) == 0.05
+    assert command_of(Cell("er"), replace(SMALL, lr=0.05)).endswith("--lr 0.05")
+
+
 def test_the_best_try_and_of_equal_ones_the_nearest_to_the_defaults() -> None:
     cell = Cell("er", ("star",))
-    tries = [Try(cell, factor) for factor in (0.1, 1.0, 10.0)]
+    tries = [Try(cell, 0.3, factor) for factor in (0.1, 1.0, 10.0)]
     assert best_of(list(zip(tries, (50.0, 40.0, 60.0), strict=True))) is tries[2]
     assert best_of(list(zip(tries, (50.0, 50.0, 50.0), strict=True))) is tries[1]
 
 
 def test_a_budget_shortens_epochs_and_milestones() -> None:
     request = Request("cpu", benchmark="split-cifar100", methods=("er",))
-    attempt = Try(Cell("er", ("star",)), 1.0)
+    attempt = Try(Cell("er", ("star",)), 0.3)
     whole, half = (test_config(attempt, request, 0, share) for share in (1.0, 0.5))
     assert half.training.epochs == whole.training.epochs / 2
     assert max(half.training.milestones, default=1) <= half.training.epochs
@@ -83,7 +92,7 @@ def shares(budget: str, seconds: dict[Cell, float]) -> dict[Cell, float]:
         cell: timed(seconds=s + 5, seconds_evaluating=[2.0, 3.0], seconds_cpu=s + 5)
         for cell, s in seconds.items()
     }
-    best = {cell: Try(cell, 1.0) for cell in seconds}
+    best = {cell: Try(cell, 0.3) for cell in seconds}
     return matrix.shares(best, results, Request(budget=budget, methods=("er",)))
 
 
@@ -167,6 +176,9 @@ def test_strengths_are_chosen_on_validation_images_alone(
     assert "--regularizers lider+star" in rows["lider+star"]["command"]
     chosen = [attempt for attempt in executed.findings.data["tries"] if attempt["chosen"]]
     assert len(chosen) == 3
+    rates = {plan.config.training.lr for plan in tested}  # of the method alone, for all
+    assert list(rates) == pytest.approx([0.3 * factors(2)[1]])
+    assert {plan.config.training.lr for plan in tuned if plan.config.regularizers} == rates
     figure = matrix.show(executed.findings)
     words = {text.get_text() for text in figure.axes[0].texts}
     assert len(words) == 2

@@ -9,6 +9,7 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,6 +49,21 @@ def test_cifar10_in_five_batches(publish: SimpleNamespace, tmp_path: Path, form:
     assert reading.names == ["airplane", "automobile"]
     assert list(reading.train.labels) == [0, 1] * 5
     assert np.array_equal(pixels(reading.test).reshape(2, -1), publish.noise(2, 3072, seed=5))
+
+
+@pytest.mark.parametrize("read", [read_cifar10, read_cifar100])
+def test_cifar_as_class_folders(publish: SimpleNamespace, tmp_path: Path, read: Any) -> None:
+    """Pixels of PNG files are kept as they are, and the names' order numbers the classes."""
+    images = publish.noise(4, 32, 32, 3, seed=7)
+    files = ["train/truck/a.png", "train/airplane/b.png", "test/airplane/c.png", "test/truck/d.png"]
+    for file, image in zip(files, images, strict=True):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(tmp_path / file)
+    reading = read(tmp_path)
+    assert reading.names == ["airplane", "truck"]
+    assert list(reading.train.labels) == list(reading.test.labels) == [0, 1]
+    assert np.array_equal(pixels(reading.train), images[[1, 0]].transpose(0, 3, 1, 2))
+    assert np.array_equal(pixels(reading.test), images[[2, 3]].transpose(0, 3, 1, 2))
 
 
 @pytest.mark.parametrize("suffix", [".gz", ""])

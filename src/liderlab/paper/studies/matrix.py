@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from .matrix_cells import (
     test_config,
     tries_of,
     tuning_config,
+    untuned_rate,
 )
 from .study_definition import Executed, Findings, Row, RunAll, Study, TableColumn
 
@@ -48,16 +49,17 @@ COLUMNS = [
 def execute(request: Request, out: Path, run_all: RunAll) -> Executed:
     """Tune every cell, run the best try of each on the test images, and compare."""
     cells = cells_of(request)
-    tries = [attempt for cell in cells for attempt in tries_of(cell, request)]
-    attempts = {attempt: plan_run(tuning_config(attempt, request), out) for attempt in tries}
-    for plan in attempts.values():
-        _check(plan.config)
-    failed = dict(run_all(list(attempts.values())))
+    rates = {cell.method: untuned_rate(cell.method, request) for cell in cells}
+    for cell in cells:  # before the first run
+        for attempt in tries_of(cell, rates[cell.method], request):
+            _check(tuning_config(attempt, request))
+    alone = [cell for cell in cells if not cell.regularizers]
+    attempts, best, failed = tune(alone, rates, request, out, run_all)
+    rates |= {cell.method: attempt.rate for cell, attempt in best.items()}
+    others = [cell for cell in cells if cell.regularizers]
+    more_attempts, more_best, more_failed = tune(others, rates, request, out, run_all)
+    attempts, best, failed = attempts | more_attempts, best | more_best, failed | more_failed
     tried = {t: _result(plan) for t, plan in attempts.items() if plan.name not in failed}
-    best: dict[Cell, Try] = {}
-    for cell in cells:
-        if found := [(t, READ["faa"](r) or 0.0) for t, r in tried.items() if t.cell == cell]:
-            best[cell] = best_of(found)
     share = shares(best, {cell: tried[t] for cell, t in best.items()}, request)
     tests = {
         (cell, seed): plan_run(test_config(t, request, seed, share[cell]), out)
@@ -73,6 +75,21 @@ def execute(request: Request, out: Path, run_all: RunAll) -> Executed:
         for t, r in tried.items()
     ]  # fmt: skip
     return Executed(findings, [*attempts.values(), *tests.values()], failed)
+
+
+def tune(
+    cells: Sequence[Cell], rates: Mapping[str, float], request: Request, out: Path, run_all: RunAll
+) -> tuple[dict[Try, PlannedRun], dict[Cell, Try], dict[str, str]]:
+    """All tries, the best one of each cell, and failed runs. rates: by method."""
+    tries = [attempt for cell in cells for attempt in tries_of(cell, rates[cell.method], request)]
+    plans = {attempt: plan_run(tuning_config(attempt, request), out) for attempt in tries}
+    failed = dict(run_all(list(plans.values())))
+    best: dict[Cell, Try] = {}
+    for cell in cells:
+        ended = [t for t in tries if t.cell == cell and plans[t].name not in failed]
+        if ended:
+            best[cell] = best_of([(t, READ["faa"](_result(plans[t])) or 0.0) for t in ended])
+    return plans, best, failed
 
 
 def _check(config: RunConfig) -> None:
@@ -187,8 +204,9 @@ def _notes(request: Request) -> list[str]:
     return [
         *([small] if request.smoke else []),
         f"Every cell had {request.tries} tries on {VALIDATION:.0%} of the training images, with "
-        "one seed: the method alone at its learning rate, the others at their strength, on the "
-        "same logarithmic grid around the defaults. Test seeds are others.",
+        "one seed, on the same logarithmic grid: first the method alone around the untuned "
+        "learning rate, then the regularisers around their default strengths, at the method's "
+        "best rate. Test seeds are others.",
         budget,
         "Cost: seconds of a training step over those of the method alone, in these runs.",
     ]

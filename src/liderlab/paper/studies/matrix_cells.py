@@ -1,8 +1,9 @@
 """The cells of the matrix: a method with regularisers, the tries that tune it, its test runs.
 
 Every cell is tuned with the same number of tries, by accuracy on a validation split and with a seed
-of its own; the method alone tries learning rates, a regulariser tries strengths. The best try is
-then run on the test images, with other seeds. Nothing is chosen on test images.
+of its own: first the method alone tries learning rates, then every regulariser tries strengths at
+the best of them. The best try is then run on the test images, with other seeds. Nothing is chosen
+on test images.
 """
 
 from __future__ import annotations
@@ -51,16 +52,20 @@ class Cell:
 
 @dataclass(frozen=True)
 class Try:
-    """A cell with its strengths, or its learning rate, times a factor."""
+    """A cell at a learning rate. The factor multiplies its strengths, or a lone method's rate."""
 
     cell: Cell
-    factor: float
+    lr: float
+    factor: float = 1.0
 
-    def changes(self, lr: float) -> Tree:
-        """The fields that differ from the method's own. lr: of the untuned method."""
-        if not self.cell.regularizers:
-            return {"training": {"lr": lr * self.factor}}
-        return {"regularizers": {n: strengths(n, self.factor) for n in self.cell.regularizers}}
+    @property
+    def rate(self) -> float:
+        return self.lr if self.cell.regularizers else self.lr * self.factor
+
+    def changes(self) -> Tree:
+        """The fields that differ from the method's own."""
+        found = {name: strengths(name, self.factor) for name in self.cell.regularizers}
+        return {"training": {"lr": self.rate}, "regularizers": found}
 
 
 def factors(tries: int) -> list[float]:
@@ -100,8 +105,13 @@ def cells_of(request: Request) -> list[Cell]:
     return [Cell(method, names) for method in methods for names in [(), *combinations]]
 
 
-def tries_of(cell: Cell, request: Request) -> list[Try]:
-    return [Try(cell, factor) for factor in factors(request.tries)]
+def tries_of(cell: Cell, lr: float, request: Request) -> list[Try]:
+    return [Try(cell, lr, factor) for factor in factors(request.tries)]
+
+
+def untuned_rate(method: str, request: Request) -> float:
+    """The learning rate that is asked for, or the benchmark's."""
+    return request.lr or make_config(_base(method, request)).training.lr
 
 
 def tuning_config(attempt: Try, request: Request) -> RunConfig:
@@ -123,8 +133,7 @@ def test_config(best: Try, request: Request, seed: int, share: float) -> RunConf
 
 
 def _config(attempt: Try, request: Request, changes: Tree) -> RunConfig:
-    base = _base(attempt.cell.method, request)
-    return make_config(base, attempt.changes(make_config(base).training.lr), changes)
+    return make_config(_base(attempt.cell.method, request), attempt.changes(), changes)
 
 
 def _base(method: str, request: Request) -> Tree:
@@ -145,6 +154,7 @@ def command_of(cell: Cell, request: Request) -> str:
     parts = ["lider study matrix", f"--scale {request.scale}", f"--seeds {request.seeds}"]
     parts += [f"--methods {cell.method}", f"--regularizers {cell.column}"]
     parts += [f"--tries {request.tries}", f"--budget {request.budget}"]
+    parts += [] if request.lr is None else [f"--lr {request.lr:g}"]
     return " ".join([*parts, *([f"--benchmark {request.benchmark}"] if request.benchmark else [])])
 
 

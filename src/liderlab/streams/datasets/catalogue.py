@@ -131,6 +131,7 @@ _ALL = [
         layouts=(
             Layout("cifar-10-batches-py", (*_CIFAR10, "batches.meta")),
             Layout("cifar-10-batches-bin", (*(f"{n}.bin" for n in _CIFAR10), "batches.meta.txt")),
+            Layout("cifar-10", ("train/airplane/*", "test/truck/*")),
         ),
         remotes=(
             Remote(
@@ -157,6 +158,7 @@ _ALL = [
         layouts=(
             Layout("cifar-100-python", ("train", "test", "meta")),
             Layout("cifar-100-binary", ("train.bin", "test.bin", "fine_label_names.txt")),
+            Layout("cifar-100", ("train/apple/*", "test/worm/*")),
         ),
         remotes=(
             Remote(

@@ -1,6 +1,8 @@
-"""CIFAR-10 and CIFAR-100, from the publisher's python or binary files.
+"""CIFAR-10 and CIFAR-100, from the publisher's python or binary files, or from class folders.
 
-The python files are pickles, and a pickle can run code: only arrays and their types are unpickled.
+The class folders, below train/ and test/, are those of public copies: their names in alphabetical
+order are the publisher's order of the classes. The python files are pickles, and a pickle can run
+code: only arrays and their types are unpickled.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from ...errors import UserError
 from ..augmentation import Augment
 from ..splitting import SplitStream
 from .cached_stream import cached_stream
+from .image_folder import read_folder
 from .raw_data import Pixels, RawData, RawPart, blocks_of, read_lines
 
 SHAPE = (3, 32, 32)
@@ -40,6 +43,8 @@ def split_cifar100(
 
 
 def read_cifar10(folder: Path, size: int = 32) -> RawData:
+    if (folder / "train").is_dir():
+        return read_folder(folder, size)
     batches = [f"data_batch_{number}" for number in range(1, 6)]
     if (folder / "batches.meta").exists():
         names = _names(folder / "batches.meta", b"label_names")
@@ -49,6 +54,8 @@ def read_cifar10(folder: Path, size: int = 32) -> RawData:
 
 
 def read_cifar100(folder: Path, size: int = 32) -> RawData:
+    if (folder / "train").is_dir():
+        return read_folder(folder, size)
     if (folder / "meta").exists():
         names = _names(folder / "meta", b"fine_label_names")
         return _read(names, folder, ["train"], ["test"], lambda p: _pickled(p, b"fine_labels"))
