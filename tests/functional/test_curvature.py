@@ -8,10 +8,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from liderlab.errors import UserError
 from liderlab.functional import curvature
 from liderlab.functional.curvature import (
+    _squared_products,
     diagonal_fisher,
     kronecker_factors,
     kronecker_layers,
@@ -139,11 +141,49 @@ def test_gradients_of_rows_are_held_for_few_rows_at_once(
         return lambda theta, x, y: sizes.append(len(x)) or mapped(theta, x, y)
 
     monkeypatch.setattr(curvature, "vmap", recorded)
-    network, (x, y) = Scale(), rows(70, (CLASSES,), generator)
-    for elements in (2**26, 10 * CLASSES, 1):
+    monkeypatch.setattr(curvature, "ROWS", 4)
+    network, (x, y) = Scale(), rows(6, (CLASSES,), generator)
+    for elements in (2**26, 3 * CLASSES, 1):
         monkeypatch.setattr(curvature, "ELEMENTS", elements)
         diagonal_fisher(network, dict(network.named_parameters()), x, y, CLASSES)
-    assert sizes == [64, 6, *[10] * 7, *[1] * 70]
+    assert sizes == [4, 2, 3, 3, *[1] * 6]
+
+
+@pytest.mark.parametrize(("cache", "parts"), [(1, 5), (24, 5), (48, 3), (2**19, 1)])
+def test_products_are_added_in_parts_of_a_size(
+    cache: int, parts: int, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """5 rows of 24 products each: as many rows at once as CACHE numbers hold, one at least."""
+    monkeypatch.setattr(curvature, "CACHE", cache)
+    g = torch.randn(5, 7, 6, dtype=torch.float64, generator=generator)
+    a = torch.randn(5, 7, 4, dtype=torch.float64, generator=generator)
+    with Squares() as squares:
+        found = _squared_products(g, a, 1)
+    assert squares.count == parts
+    torch.testing.assert_close(found, torch.einsum("nto,nti->noi", g, a).square().sum(0))
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("positions", [1, 2, 3])
+def test_products_of_few_positions(positions: int, groups: int, generator: torch.Generator) -> None:
+    """Each position of a row adds to its gradient, which is squared afterwards."""
+    g = torch.randn(5, positions, 2 * groups, dtype=torch.float64, generator=generator)
+    a = torch.randn(5, positions, 3 * groups, dtype=torch.float64, generator=generator)
+    parts = zip(g.split(2, 2), a.split(3, 2), strict=True)
+    expected = [torch.einsum("nto,nti->noi", *part).square().sum(0) for part in parts]
+    torch.testing.assert_close(_squared_products(g, a, groups), torch.cat(expected))
+
+
+class Squares(TorchFunctionMode):
+    """Counts how often numbers are squared in place."""
+
+    count = 0
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.count += function is Tensor.square_
+        return function(*args, **(kwargs or {}))
 
 
 class Odd(nn.Module):

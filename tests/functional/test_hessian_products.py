@@ -92,3 +92,15 @@ def test_wrong_arguments_are_refused():
         top_eigenvalues(lambda v: v, 4, 5)
     with pytest.raises(ValueError, match="at least 2 samples"):
         hutchinson_trace(lambda v: v, 4, samples=1)
+
+
+@pytest.mark.parametrize(
+    ("size", "k", "dense"), [(20, 1, True), (21, 1, False), (41, 20, True), (42, 20, False)]
+)
+def test_matrices_no_larger_than_the_basis_are_built(size, k, dense):
+    """Lanczos would build a basis of 2k + 1 vectors, of 20 at least."""
+    matrix = torch.diag(torch.arange(size, dtype=torch.float64))
+    vectors = []
+    top_eigenvalues(lambda v: vectors.append(v) or matrix @ v, size, k, like=matrix)
+    assert torch.equal(torch.stack(vectors[:size]), torch.eye(size).double()) == dense
+    assert not dense or len(vectors) == size

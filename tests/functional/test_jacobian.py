@@ -114,6 +114,13 @@ def test_the_iteration_stops_at_once_where_there_is_no_slope():
     assert len(calls) == 3  # Jᵀ w for all steps, one step, and the value
 
 
+def test_the_start_differs_between_channels():
+    """Else a stage that takes out the channels' mean would seem to be constant."""
+    x = maps().requires_grad_()
+    found = jacobian_lipschitz(x, x - x.mean(1, keepdim=True))
+    torch.testing.assert_close(found, torch.ones(3, dtype=torch.float64))
+
+
 def test_an_independent_map_has_constant_zero_and_no_nan():
     x = maps().requires_grad_()
     dead = jacobian_lipschitz(x, (0 * x).relu())

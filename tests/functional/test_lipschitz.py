@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 from coupling_oracle import top_singular_value, unit
 from liderlab.functional import singular
-from liderlab.functional.coupling import EPS
+from liderlab.functional.coupling import EPS, inverse_norm
 from liderlab.functional.lipschitz import batch_lipschitz, spatial_lipschitz
 from liderlab.functional.singular import power_iteration
 
@@ -473,6 +473,48 @@ def test_tol_stops_early_and_zero_does_not(tol, fewest, most):
         vector = power_iteration(matrix, 500, tol)
     assert fewest <= products.count <= most
     torch.testing.assert_close((matrix @ vector).norm(dim=1), torch.ones(2, 1), rtol=1e-5, atol=0)
+
+
+def test_the_start_is_fixed_and_without_symmetry():
+    start = 1 + 0.5 * torch.arange(1, 6).double().cos()
+    found = power_iteration(torch.eye(5, dtype=torch.float64), 1)
+    torch.testing.assert_close(found[:, 0], start / start.norm())
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-4])
+def test_it_stops_once_the_root_of_the_eigenvalue_changes_by_a_fraction_tol(tol):
+    """A small change of the root is half that of the eigenvalue."""
+    matrix = torch.diag(torch.linspace(1, 2, 9, dtype=torch.float64))
+    vector, before, steps = power_iteration(torch.eye(9, dtype=torch.float64), 1), 0.0, 0
+    while True:
+        image = matrix @ vector
+        value, steps = image.norm().item(), steps + 1
+        vector = image / value
+        if abs(value - before) <= 2 * tol * value:
+            break
+        before = value
+    with Products() as products:
+        found = power_iteration(matrix, 10_000, tol)
+    assert products.count == steps > 3
+    torch.testing.assert_close(found, vector)
+
+
+def test_a_column_beside_one_position_is_estimated():
+    """Only if both maps have one position is the estimate always one."""
+    column, point = torch.rand(2, 3, 4, 1).double(), torch.rand(2, 5, 1, 1).double()
+    for maps_of in ((column, point), (point, column)):
+        assert (spatial_lipschitz(*maps_of) < 1).all()
+
+
+def test_a_zero_matrix_takes_one_step():
+    with Products() as products:
+        vector = power_iteration(torch.zeros(3, 3), 500, 1e-6)
+    assert products.count == 1
+    assert not vector.any()
+
+
+def test_a_vector_as_short_as_the_limit_counts_as_zero():
+    assert inverse_norm(torch.tensor([0.0, EPS, 2.0])).tolist() == [0, 0, 0.5]
 
 
 def test_the_slowest_matrix_of_the_batch_decides():

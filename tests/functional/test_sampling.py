@@ -201,3 +201,17 @@ def test_wrong_labels_row_by_row() -> None:
         assert labels[i] == own[(own.index(y[i].item()) + away) % len(own)]
         assert replaced[i] == wrong
         assert (labels[i] != y[i]) == wrong
+
+
+@pytest.mark.parametrize(("n", "size"), [(5, 20), (5, 21), (5, 24), (3, 1000)])
+def test_a_small_part_is_drawn_by_rejection(n: int, size: int) -> None:
+    """To the draw: the first n different ones of 2n + 8; from a quarter of all on, a shuffle."""
+    twin = torch.Generator().manual_seed(n)
+    if size <= 4 * n:
+        expected = torch.randperm(size, generator=twin)[:n].tolist()
+    else:
+        drawn = torch.randint(size, (2 * n + 8,), generator=twin).tolist()
+        expected = list(dict.fromkeys(drawn))[:n]
+    generator = torch.Generator().manual_seed(n)
+    assert draw_without_replacement(n, size, generator).tolist() == expected
+    assert torch.equal(generator.get_state(), twin.get_state())

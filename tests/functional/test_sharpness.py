@@ -69,3 +69,10 @@ def test_projection_is_the_nearest_gradient_that_does_not_oppose(seed: int) -> N
 def test_both_cases_of_the_projection_are_tried() -> None:
     signs = {(product(gradient(s), gradient(s + 10)) >= 0).item() for s in range(6)}
     assert signs == {True, False}
+
+
+def test_small_gradients_have_a_direction_too() -> None:
+    small = {name: 1e-6 * tensor for name, tensor in gradient(0).items()}
+    torch.testing.assert_close(flat(ascent(small, 0.3)), flat(ascent(gradient(0), 0.3)))
+    against = {name: -tensor for name, tensor in gradient(0).items()}
+    assert flat(projected(against, small)).norm() < 1e-9 * flat(against).norm() + 1e-12

@@ -122,3 +122,11 @@ def test_power_iteration_works_at_every_scale(scale):
     found = power_iteration(lambda x: scale * matrix @ x, start, 500)
     truth = torch.linalg.svd(matrix).Vh[0]
     assert float((found @ truth).abs()) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_the_scale_of_batch_norm_counts_its_epsilon():
+    layer = nn.BatchNorm2d(3, eps=0.5).double()
+    layer.running_var.copy_(torch.tensor([0.5, 1.0, 3.5]))
+    layer.weight.data.copy_(torch.tensor([1.0, -2.0, 3.0]))
+    expected = torch.tensor([1.0, -2.0 / 1.5**0.5, 1.5], dtype=torch.float64)
+    torch.testing.assert_close(batch_norm_scale(layer), expected)

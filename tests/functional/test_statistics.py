@@ -50,6 +50,7 @@ def test_one_seed_has_no_spread() -> None:
     assert summarise([70.0]).std is None
     one = mean_interval([1.0])
     assert (one.mean, one.half, one.low, one.high, one.p) == (1.0, None, None, None, None)
+    assert one.n == 1
     assert summarise([]) is None
 
 

@@ -1,4 +1,4 @@
-"""The methods' default options. A change of one changes everybody's results."""
+"""The methods' options: defaults, whose change would change everybody's results, and ranges."""
 
 import inspect
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from liderlab.methods import METHODS
+from option_ranges import check_range
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "finetune": {},
@@ -36,6 +37,30 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 
+RANGES = [
+    ("der", "alpha", "[0.0, inf)"),
+    ("der++", "alpha", "[0.0, inf)"),
+    ("der++", "beta", "[0.0, inf)"),
+    ("x-der-rpc", "alpha", "[0.0, inf)"),
+    ("x-der-rpc", "beta", "[0.0, inf)"),
+    ("x-der-rpc", "gamma", "[0.0, 1.0]"),
+    ("x-der-rpc", "eta", "[0.0, inf)"),
+    ("x-der-rpc", "margin", "[0.0, inf)"),
+    ("icarl", "l2", "[0.0, inf)"),
+    ("gdumb", "fit_epochs", "[1, inf)"),
+    ("gdumb", "lr_min", "[0.0, 0.05]"),
+    ("gdumb", "weight_decay", "[0.0, 1e38]"),
+    ("gdumb", "cutmix_alpha", "(0.0, 1e38]"),
+    ("gdumb", "cutmix_probability", "[0.0, 1.0]"),
+    ("gdumb", "momentum", "[0.0, 1.0)"),
+    ("lwf", "weight", "[0.0, inf)"),
+    ("lwf", "temperature", "(0.0, 1e38]"),
+    ("gmed", "alpha", "[0.0, inf)"),
+    ("gmed", "beta", "[0.0, inf)"),
+    ("gmed", "gamma", "[0.0, 1.0]"),
+]
+
+
 def test_every_method_is_here() -> None:
     assert sorted(DEFAULTS) == sorted(METHODS)
 
@@ -47,3 +72,18 @@ def test_defaults(name: str) -> None:
     parameters = inspect.signature(make).parameters.values()
     found = {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
     assert found == DEFAULTS[name]
+
+
+@pytest.mark.parametrize(("name", "option", "allowed"), RANGES)
+def test_ranges(name: str, option: str, allowed: str) -> None:
+    check_range(METHODS.load(name), option, allowed)
+
+
+def test_the_range_of_the_largest_rate() -> None:
+    check_range(METHODS.load("gdumb"), "lr_max", "(0.0, 1e38]", lr_min=0.0)
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_a_method_without_memory_has_no_policy(name: str) -> None:
+    facts = METHODS.facts(name)
+    assert (facts["policy"] is None) == (not facts["rehearsal"])

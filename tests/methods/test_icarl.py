@@ -208,6 +208,20 @@ def test_two_means_that_nearly_agree_are_told_apart() -> None:
     assert rule(x).argmax(1).tolist() == [0, 1] * 20
 
 
+def test_scores_in_an_export_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exporters have no cdist."""
+
+    class Same(torch.nn.Module):
+        def features(self, x: Tensor) -> Tensor:
+            return x
+
+    means, x = torch.randn(2, 3, 5, dtype=torch.float64)
+    rule = NearestMean(Same(), means, torch.tensor([True, False, True]), normalize=True)  # type: ignore[arg-type]
+    plain = rule(x)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    torch.testing.assert_close(rule(x), plain)
+
+
 def test_distillation_is_from_the_network_of_the_last_tasks_end(build: Callable[..., Loop]) -> None:
     loop = build("icarl")
     for event in loop:
@@ -259,6 +273,7 @@ def test_a_negative_weight_is_refused() -> None:
 def test_a_memory_smaller_than_the_number_of_classes_is_refused(build: Callable[..., Loop]) -> None:
     with pytest.raises(ValueError, match="there are 6: a buffer of that size or more, not 5"):
         next(iter(build("icarl", size=5)))
+    next(iter(build("icarl", size=6)))
 
 
 def test_a_class_that_lost_its_exemplars_is_not_predicted(make_step: Callable[..., Any]) -> None:

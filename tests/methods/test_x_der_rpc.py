@@ -195,6 +195,27 @@ def test_the_constraint_counts_violators_once_and_stops_with_the_last_task(
     last = (STREAM[0], torch.tensor([4, 5, 4]))
     step, batch = make_step(method, WEIGHT, train=last, task=2, memory=MEMORY, draws=DRAWS)
     assert "future" not in method.losses(batch, step)
+    method = XDER(eta=0.0)
+    step, batch = make_step(method, WEIGHT, train=STREAM, memory=MEMORY, draws=DRAWS)
+    assert "future" not in method.losses(batch, step)
+
+
+@pytest.mark.parametrize(
+    ("rows", "parts"), [(1, [1]), (3, [3]), (4, [2, 2]), (5, [3, 2]), (12, [3, 3, 3, 3])]
+)
+def test_the_memory_passes_in_batches_of_the_replay_size_and_of_two_at_least(
+    make_step: Callable[..., Any], rows: int, parts: list[int]
+) -> None:
+    """The replay size is 3."""
+    memory = {"x": torch.randn(12, 4), "y": torch.arange(12) % 2, "draws": torch.zeros(12)}
+    memory |= {"logits": torch.zeros(12, 6)}
+    method = XDER()
+    step, _ = make_step(method, WEIGHT, train=STREAM, memory=memory, size=12)
+    found = list(method._outputs(torch.arange(rows), step))
+    assert [len(slots) for slots, _ in found] == parts
+    assert torch.cat([slots for slots, _ in found]).tolist() == list(range(rows))
+    expected = step.network(step.memory.rows(torch.arange(rows))["x"])
+    torch.testing.assert_close(torch.cat([output for _, output in found]), expected)
 
 
 def test_without_a_memory_only_the_current_task_is_trained(make_step: Callable[..., Any]) -> None:

@@ -10,6 +10,7 @@ import torch
 
 from liderlab.errors import UserError
 from liderlab.functional.neighbor_graph import neighbor_laplacian, spectral_gap
+from liderlab.regularizers.casper import CaSpeR
 from liderlab.training.loop import Loop, StepDone
 from liderlab.training.step import Step
 from liderlab.types import Recipe
@@ -91,3 +92,11 @@ def test_too_few_rows_for_the_neighbours_are_refused(small: str, build: Build) -
     options: Any = {"size": 8, "recipe": Recipe(lr=0.1)} if small == "memory" else {}
     with pytest.raises(UserError, match="needs more rows than that, not 8: raise"):
         build("er", {"casper": {"neighbors": 8}}, **options)
+
+
+def test_without_weight_any_number_of_rows_will_do() -> None:
+    few = Recipe(0.1, replay_size=3)
+    CaSpeR(weight=0.0, neighbors=10).check(few, memory=2)
+    CaSpeR(weight=1e-9, neighbors=2).check(few, memory=5)
+    with pytest.raises(UserError, match="needs more rows than that, not 3"):
+        CaSpeR(weight=1e-9, neighbors=3).check(few, memory=5)

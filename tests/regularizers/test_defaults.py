@@ -1,4 +1,5 @@
-"""The regularisers' default options. A change of one changes everybody's results."""
+"""The regularisers' options: defaults, whose change would change everybody's results, ranges, and
+the values that switch them off."""
 
 import inspect
 from typing import Any
@@ -6,6 +7,7 @@ from typing import Any
 import pytest
 
 from liderlab.regularizers import REGULARIZERS
+from option_ranges import check_range
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "bfp": {"weight": 1.0, "projector_lr": 1.0},
@@ -44,6 +46,45 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 
+OFF: dict[str, dict[str, float]] = {
+    "c-flat": {"rho": 0.0},
+    "lider": {"alpha": 0.0, "beta": 0.0},
+    "mrfa": {"strength": 0.0},
+    "sam": {"rho": 0.0},
+    "ssgd": {"decay": 1.0, "dropout": 0.0},
+}
+RANGES = [
+    ("bfp", "weight", "[0.0, inf)"),
+    ("bfp", "projector_lr", "[0.0, 1e38]"),
+    ("c-flat", "rho", "[0.0, 1e38]"),
+    ("c-flat", "weight", "[0.0, 1e38]"),
+    ("casper", "weight", "[0.0, inf)"),
+    ("casper", "neighbors", "[1, inf)"),
+    ("casper", "classes", "[1, inf)"),
+    ("lider", "alpha", "[0.0, inf)"),
+    ("lider", "beta", "[0.0, inf)"),
+    ("lider", "tol", "[0.0, inf)"),
+    ("lider", "target_lr", "[0.0, 1e38]"),
+    ("lider", "iterations", "[1, inf)"),
+    ("lider", "calibration_rows", "[1, inf)"),
+    ("mrfa", "strength", "[0.0, inf)"),
+    ("oewc", "weight", "[0.0, inf)"),
+    ("oewc", "gamma", "[0.0, 1.0]"),
+    ("oewc", "samples", "[1, inf)"),
+    ("olap", "weight", "[0.0, inf)"),
+    ("olap", "gamma", "[0.0, 1.0]"),
+    ("spectral", "weight", "[0.0, inf)"),
+    ("spectral", "iterations", "[1, inf)"),
+    ("sam", "rho", "[0.0, 1e38]"),
+    ("ssgd", "decay", "(0.0, 1.0]"),
+    ("ssgd", "dropout", "[0.0, 1.0)"),
+    ("ssgd", "batch_size", "[2, 1000000000]"),
+    ("star", "weight", "[0.0, inf)"),
+    ("star", "gamma", "[0.0, 1.0]"),
+    ("star", "steps", "[1, 1000]"),
+]
+
+
 def test_every_regularizer_is_here() -> None:
     assert sorted(DEFAULTS) == sorted(REGULARIZERS)
 
@@ -55,3 +96,21 @@ def test_defaults(name: str) -> None:
     parameters = inspect.signature(make).parameters.values()
     found = {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
     assert found == DEFAULTS[name]
+
+
+@pytest.mark.parametrize(("name", "option", "allowed"), RANGES)
+def test_ranges(name: str, option: str, allowed: str) -> None:
+    check_range(REGULARIZERS.load(name), option, allowed)
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_the_values_that_switch_it_off(name: str) -> None:
+    off = dict(REGULARIZERS.class_of(name).off)
+    assert off == OFF.get(name, {"weight": 0.0})
+    REGULARIZERS.load(name)(**off)
+
+
+@pytest.mark.parametrize("name", ["sam", "c-flat"])
+def test_a_radius_of_0_perturbs_nothing(name: str) -> None:
+    assert not REGULARIZERS.load(name)(rho=0.0).perturbs
+    assert REGULARIZERS.load(name)(rho=1e-9).perturbs

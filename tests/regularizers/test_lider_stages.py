@@ -4,12 +4,15 @@ import logging
 
 import pytest
 import torch
+from torch import nn
 
 from liderlab import LiDER
+from liderlab.backbones.convnet import ConvNet
 from liderlab.backbones.mlp import MLP
 from liderlab.backbones.network import Network
 from liderlab.backbones.resnet import resnet18
 from liderlab.functional.lipschitz import spatial_lipschitz
+from liderlab.regularizers.spatial_maps import usable
 from small_network import images, maps, network
 
 
@@ -18,6 +21,12 @@ def test_default_stages_of_our_backbones():
     assert LiDER(model).chain == ["input", "stem", "layer1", "layer2", "layer3", "layer4"]
     assert LiDER(Network(model)).chain == LiDER(model).chain
     assert len(LiDER(model).targets) == 5
+
+
+def test_default_stages_need_no_warning(caplog):
+    LiDER(ConvNet(4, (3, 8, 8), width=4))
+    LiDER(nn.Sequential(nn.Conv2d(3, 4, 3)))  # not known yet
+    assert caplog.text == ""
 
 
 def test_stages_are_found_at_calibration_and_logged(caplog):
@@ -58,3 +67,10 @@ def test_maps_without_positions_suit_the_batch_form():
         model(images(channels=1))
     lider.penalty().backward()
     assert model.hidden1.weight.grad.abs().sum() > 0
+
+
+def test_two_maps_are_enough():
+    shapes = {"a": torch.Size([4, 5, 5]), "b": torch.Size([8, 1, 2]), "c": torch.Size([8, 1, 1])}
+    assert usable(["a", "b", "c"], shapes) == ["a", "b"]
+    with pytest.raises(ValueError, match="fewer than two maps"):
+        usable(["a", "c"], shapes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,7 +22,9 @@ Build = Callable[..., Loop]
 STAGES = ("block1", "block2", "block3", "block4")
 
 
-def prepared(build: Build, method: str = "er", **options: Any) -> tuple[Loop, Step, Batch]:
+def prepared(
+    build: Build, method: str = "er", rows: int = 8, **options: Any
+) -> tuple[Loop, Step, Batch]:
     """A loop in float64 in its second task, a step of it and a draw of the memory."""
     loop = build(method, {"mrfa": options})
     events = iter(loop)
@@ -30,7 +33,7 @@ def prepared(build: Build, method: str = "er", **options: Any) -> tuple[Loop, St
     loop.network.double().train()
     task = loop.stream.tasks[1]
     step = loop._step(task, loop._plan(task)[0], 0)
-    batch = step.draw()
+    batch = step.take(step.memory, torch.arange(rows), None)
     return loop, step, batch.replace(x=batch.x.double())
 
 
@@ -43,17 +46,18 @@ def passed(net: nn.Module, x: Tensor, add: dict[str, Tensor], seen: dict[str, Te
     return net.fc(x.mean((2, 3)))  # type: ignore[operator]
 
 
-def test_logits_and_gradients_are_those_of_a_plain_computation(build: Build) -> None:
+@pytest.mark.parametrize("rows", [8, 1])
+def test_logits_and_gradients_are_those_of_a_plain_computation(build: Build, rows: int) -> None:
     """Stage by stage of the same draws; the statistics are those that the moved pass leaves."""
-    loop, step, batch = prepared(build, strength=0.3)
+    loop, step, batch = prepared(build, strength=0.3, rows=rows)
     drawn = torch.Generator()
     drawn.set_state(step.generator("mrfa").get_state())
     twin = deepcopy(loop.network.backbone)
     logits = step.net(batch)
     ours = torch.autograd.grad(logits.sum(), list(loop.network.parameters()))
 
-    where = torch.randint(4, (8,), generator=drawn)
-    share = 0.3 * torch.rand(8, generator=drawn)
+    where = torch.randint(4, (rows,), generator=drawn)
+    share = 0.3 * torch.rand(rows, generator=drawn)
     zeros = {name: torch.zeros(1, dtype=torch.float64, requires_grad=True) for name in STAGES}
     maps: dict[str, Tensor] = {}
     twin.eval()
@@ -104,6 +108,9 @@ def test_rows_of_the_stream_stay(build: Build) -> None:
     state = step.generator("mrfa").get_state()
     loop.network.float()
     assert torch.equal(step.net(stream), step.probe(stream.x))
+    none = replace(step.take(fit.data, torch.arange(6), None), origin="both")  # on several ranks
+    assert not none.replayed.any()
+    assert torch.equal(step.net(none), step.probe(none.x))
     assert torch.equal(step.generator("mrfa").get_state(), state)
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from liderlab.errors import RunFailed
-from liderlab.regularizers.consolidation import TaskRows
+from liderlab.regularizers.consolidation import TaskRows, warn_if_stiff
 from liderlab.regularizers.oewc import OEWC
 from liderlab.training.events import StepDone
 from liderlab.training.loop import Loop
@@ -253,3 +253,18 @@ def test_a_network_that_has_diverged_is_one_sentence(name: str, build) -> None:
     with pytest.raises(RunFailed, match=f"after task 1 .* not finite, and {name} cannot"):
         for _ in loop:
             pass
+
+
+@pytest.mark.parametrize(("factor", "warned"), [(0.99, False), (1.01, True)])
+def test_momentum_widens_the_stable_range(
+    factor: float, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Heavy-ball steps θ ← θ − lr·h·θ + μ·(θ − θ_before) diverge from h = 2(1 + μ)/lr on."""
+    lr, momentum = 0.1, 0.9
+    curvature = factor * 2 * (1 + momentum) / lr
+    theta = before = 1.0
+    for _ in range(3000):
+        theta, before = theta - lr * curvature * theta + momentum * (theta - before), theta
+    assert (abs(theta) > 1e3) == warned
+    warn_if_stiff("oewc", 0.5, 2 * curvature, Recipe(lr, momentum=momentum))
+    assert ("would be safe" in caplog.text) == warned

@@ -246,6 +246,12 @@ def test_a_penalty_too_stiff_for_the_learning_rate_is_warned_about(
     loop.regularizers[0].end_task(step_of(loop, 0))
     loop.regularizers[0].start(step_of(loop, 1))
     assert caplog.text == ""
+    loop = build("finetune", {"olap": {"weight": 0.5}})  # it is the product that counts
+    loop.regularizers[0].end_task(step_of(loop, 0))
+    for block in loop.regularizers[0].blocks:
+        block.inputs.mul_(1e6)
+    loop.regularizers[0].start(step_of(loop, 1))
+    assert "would be safe" in caplog.text
 
 
 def test_networks_without_layers_are_refused() -> None:

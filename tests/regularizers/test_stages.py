@@ -75,6 +75,35 @@ def test_a_single_child_that_makes_all_maps_is_opened():
     assert find_stages(model, tiny) == ["features.1"]
 
 
+def test_one_of_two_children_with_maps_is_not_opened():
+    body = nn.Sequential(nn.Conv2d(4, 8, 3, stride=2), nn.Conv2d(8, 8, 3, stride=2))
+    network = nn.Sequential(nn.Conv2d(3, 4, 3, stride=2), body)
+    assert find_stages(network, torch.zeros(2, 3, 32, 32)) == ["0", "1"]
+
+
+def test_patches_in_one_column_are_the_first_stage_of_a_transformer():
+    class Patches(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.proj = nn.Conv2d(3, 8, 4, stride=4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.proj(x).flatten(2).mT
+
+    class Transformer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = Patches()
+            self.blocks = nn.Sequential(*[nn.Sequential(nn.Linear(8, 8)) for _ in range(2)])
+            self.fc = nn.Linear(8, 5)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.fc(self.blocks(self.embed(x)).mean(1))
+
+    found = find_stages(Transformer(), torch.zeros(2, 3, 16, 4))
+    assert found == ["embed.proj", "blocks.0", "blocks.1"]
+
+
 def test_a_wrapped_backbone_is_opened():
     stages = find_stages(Network(ForeignResNet()), EXAMPLE)
     assert stages == [f"backbone.{name}" for name in ("relu", "layer1", "layer2", "layer3")]

@@ -125,3 +125,13 @@ def test_it_needs_replayed_samples() -> None:
     assert reason is not None
     assert reason.startswith("star needs replayed samples and finetune has no memory")
     assert "stream" not in reason  # it has no such option
+
+
+def test_the_ascent_starts_at_a_tenth_of_the_radius(build: Build) -> None:
+    _, step = prepared(build)
+    weights = {"a": torch.ones(3, 4, dtype=torch.float64), "b": torch.ones(5, dtype=torch.float64)}
+    radius = {"a": torch.tensor(2.0), "b": torch.tensor(0.5)}
+    noise = star._noise(step, weights, radius)
+    assert {name: delta.norm().item() for name, delta in noise.items()} == pytest.approx(
+        {"a": 0.2, "b": 0.05}
+    )

@@ -344,6 +344,7 @@ def test_a_foreign_checkpoint_with_a_valid_checksum_is_one_sentence(
         ("seconds_cpu", {}),
         ("seconds_training", "long"),
         ("passes", [1]),
+        ("seconds_training", float("inf")),
         ("steps", -1),
         ("steps", 10**20),
         ("seconds", float("nan")),
@@ -369,6 +370,17 @@ def test_a_checkpoint_with_a_value_of_another_kind_is_one_sentence(
     code, _, err = lider("resume", "x")
     assert code == 2
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("seconds", [None, 0])
+def test_a_checkpoint_without_training_time_gives_no_speed(
+    lider: Any, folder: RunFolder, seconds: int | None
+) -> None:
+    newest, _ = folder.checkpoints.files()
+    write_state(newest, {**read_state(newest), "seconds_training": seconds})
+    (folder.path / "result.json").unlink()
+    assert lider("resume", "x")[0] == 0
+    assert folder.result()["images_per_second"] is None
 
 
 def test_a_result_without_space_for_its_figure_is_a_success(

@@ -204,7 +204,7 @@ def _restore(work: Run, folder: RunFolder, state: State | None) -> None:
         seconds = state.get("seconds_evaluating", loop.evaluating)
         pairs = zip(seconds, work.stream.tasks, strict=True)  # one number for each task
         loop.evaluating = [float(number) for number, _ in pairs]
-        loop.cost.seconds = state.get("seconds_training", 0.0)
+        loop.cost.seconds = state.get("seconds_training") or 0.0
         # rank 0 alone uses the files of a memory on disk; other ranks load its images
         loop.load_state_dict(state if loop.team.leads else folder.read_memory(state))
     if loop.team.leads:

@@ -102,7 +102,9 @@ def result_of(work: Run, seconds: float, cpu: float | None) -> dict[str, Any]:
         **({"early_stopping": loop.stopping.fits} if loop.stopping else {}),
         "passes": cost.passes,
         "seconds_training": None if cost.passes is None else round(cost.seconds, 2),
-        "images_per_second": round(cost.passes / cost.seconds, 1) if cost.passes else None,
+        "images_per_second": round(cost.passes / cost.seconds, 1)
+        if cost.passes and cost.seconds
+        else None,
         "seconds": round(seconds, 2),
         "seconds_cpu": None if cpu is None else round(cpu, 2),
         "seconds_evaluating": [round(s, 2) for s in loop.evaluating],
