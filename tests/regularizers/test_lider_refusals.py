@@ -21,6 +21,8 @@ from small_network import STAGES, images, network
         ({"calibrate": "end"}, "Allowed: start, first-task"),
         ({"calibration_data": "memory"}, "Allowed: fit, task"),
         ({"calibration_rows": 0}, "calibration_rows ≥ 1"),
+        ({"rows_at_most": 0}, "rows_at_most ≥ 1"),
+        ({"rows_at_most": 1, "estimator": "batch"}, "it needs rows_at_most ≥ 2"),
         ({"control": True}, "control makes the passes of draw='fresh'"),
         ({"control": True, "draw": "fresh", "alpha": 0.0, "beta": 0.0}, "a weight above 0"),
         ({"rows": "none"}, "Allowed: all, past"),

@@ -19,7 +19,7 @@ ALL_AUGMENTED = {"calibration_rows": None, "calibration_augmented": True}
 VARIANTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("er-ace", FRESH | ALL_AUGMENTED | {"order": "0-c", "learn_targets": False}, {}),
     ("er-ace", FRESH | {"control": True}, {}),
-    ("der++", {"calibrate": "first-task"}, {}),
+    ("der++", {"calibrate": "first-task", "rows_at_most": 3}, {}),
     ("icarl", {"on": "both"}, {}),
     ("gdumb", FRESH | {"calibration_data": "task"}, {"fit_epochs": 3, "optimizer_per": "epoch"}),
 ]

@@ -49,6 +49,24 @@ def test_no_warning_at_zero_weight_or_with_too_few_rows():
     assert lider.penalty() == 0  # warnings are errors here
 
 
+@pytest.mark.parametrize("estimator", ["spatial", "batch"])
+@pytest.mark.parametrize(
+    ("watched", "counted"),
+    [(None, [0, 1]), (torch.tensor([3, 0, 5]), [3, 0]), (torch.arange(6) % 2 == 1, [1, 3])],
+)
+def test_rows_at_most_counts_the_first_ones(estimator, watched, counted):
+    """In float64, to the gradient by the weights, as if the others had not been watched."""
+    gradients = []
+    for options, rows in (({"rows_at_most": 2}, watched), ({}, torch.tensor(counted))):
+        model = network().double()
+        lider = LiDER(model, STAGES, alpha=0.0, beta=1.0, estimator=estimator, **options)
+        with lider.watch(rows):
+            model(images(6).double())
+        lider.penalty().backward()
+        gradients.append(model[0].weight.grad)
+    torch.testing.assert_close(*gradients, rtol=1e-12, atol=0)
+
+
 def test_stages_left_out_are_recorded():
     model = resnet18(10, (1, 8, 8), width=8)
     lider = LiDER()

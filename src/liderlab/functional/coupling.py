@@ -68,8 +68,8 @@ class Side:
         return (rows @ numbers.reshape(-1, *self.size) @ columns.mT).flatten(1)[..., None]
 
     def along(self, vector: Tensor) -> Tensor:
-        """x̂_p·u: (n, C, 1) → (n, HW, 1). A batched product by one vector is three times slower."""
-        return self.scale * (self.x * vector.mT).sum(2, keepdim=True)
+        """x̂_p·u: (n, C, 1) → (n, HW, 1). A row times a matrix is the fastest form of it."""
+        return self.scale * (vector.mT @ self.x.mT).mT
 
 
 class SpatialCoupling(torch.autograd.Function):

@@ -57,6 +57,7 @@ class FeatureRecorder:
         self.on = False
         self._chain: list[str] = []
         self._passes: list[Features] = []
+        self._rows: int | None = None
         self._handles: list[RemovableHandle] = []
 
     def attach(self, network: nn.Module, chain: Sequence[str]) -> None:
@@ -78,11 +79,14 @@ class FeatureRecorder:
             self._handles.append(classifier.register_forward_pre_hook(tap, prepend=True))
 
     @contextmanager
-    def recording(self) -> Iterator[list[Features]]:
-        """Yield the list that the passes are recorded into; refuse incomplete passes, or none."""
+    def recording(self, rows: int | None = None) -> Iterator[list[Features]]:
+        """Yield the list that the passes are recorded into; refuse incomplete passes, or none.
+
+        rows: only the first so many samples of every pass; None: all.
+        """
         if self.on:
             raise RuntimeError("Already watching: watch() does not nest.")
-        self._passes, self.on = [], True
+        self._passes, self._rows, self.on = [], rows, True
         try:
             yield self._passes
             self._check_passes()
@@ -104,7 +108,7 @@ class FeatureRecorder:
             raise RuntimeError(
                 f"Stage {stage!r} ran outside a call of the network, or twice in one."
             )
-        self._passes[-1][stage] = feature.clone()
+        self._passes[-1][stage] = feature[: self._rows].clone()
 
     def _check_passes(self) -> None:
         if not self._passes:

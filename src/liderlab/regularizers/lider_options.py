@@ -36,7 +36,7 @@ def check_options(stages: Any, **given: Any) -> None:
             raise unknown(name, str(given[name]), allowed)
     check_numbers(**{name: given[name] for name in ("alpha", "beta", "tol")}, at_least=0)
     check_numbers(target_lr=given["target_lr"], at_least=0, at_most=1e38)  # float32
-    counts = {name: given[name] for name in ("iterations", "calibration_rows")}
+    counts = {name: given[name] for name in ("iterations", "calibration_rows", "rows_at_most")}
     check_numbers(**counts, at_least=1, whole=True)
     on, rows = given["on"], given["rows"]
     if given["draw"] == "fresh" and (on, rows) != ("replay", "all"):
@@ -44,6 +44,8 @@ def check_options(stages: Any, **given: Any) -> None:
             "draw='fresh' draws from the memory and watches all drawn rows: it goes with "
             f"on='replay' and rows='all', but got on={on!r} and rows={rows!r}."
         )
+    if given["estimator"] == "batch" and given["rows_at_most"] == 1:
+        raise UserError("The batch form compares rows with each other: it needs rows_at_most ≥ 2.")
     if rows == "past" and on != "replay":
         raise UserError(
             "rows='past' chooses among replayed rows, as the stream has the current task's "

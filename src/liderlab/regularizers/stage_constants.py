@@ -105,9 +105,10 @@ class StageConstants:
         """How many samples an estimate needs."""
         return 2 if self.estimator == "batch" else 1
 
-    def recording(self) -> AbstractContextManager[list[Features]]:
-        """The context in which passes through the network are recorded, one `Features` each."""
-        return self._recorder.recording()
+    def recording(self, rows: int | None = None) -> AbstractContextManager[list[Features]]:
+        """The context in which passes through the network are recorded, one `Features` each, of
+        the first `rows` samples (None: of all)."""
+        return self._recorder.recording(rows)
 
     def _maps(self, x: Tensor) -> Features:
         """The maps of one pass in eval mode; without gradient, unless the estimate needs one."""
