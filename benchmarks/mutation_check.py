@@ -2,7 +2,7 @@
 
     python benchmarks/mutation_check.py                     # all; goes on where it stopped
     python benchmarks/mutation_check.py --mutants 500       # a random sample
-    python benchmarks/mutation_check.py --again             # only those that survived
+    python benchmarks/mutation_check.py --again --patience 60   # only those that survived
 
 A mutant is one change in functional/, methods/ or regularizers/: + for -, * for /, < for <=, ==
 for !=, and for or, or another number. The tests of these rooms are loaded once. They run once
@@ -46,7 +46,6 @@ ROOMS = ("functional", "methods", "regularizers")
 MORE_TESTS = {"methods": ["tests/training/test_gradient_hooks.py"]}  # of a-gem
 EQUIVALENTS = Path(__file__).with_name("mutation_equivalents.json")
 SHARE = 0.95
-PATIENCE = 8  # seconds of tests per mutant; a survivor needs them all
 SLOW = 5  # seconds: tests that take longer without a change are left out
 SURVIVED = "survived"
 SWAPS: dict[type, type] = {
@@ -225,9 +224,15 @@ class Check:
     """A pytest plugin: replaces pytest's loop over the tests by a loop over the mutants."""
 
     def __init__(
-        self, rooms: Sequence[str], results: Path, count: int | None, seed: int, again: bool
+        self,
+        rooms: Sequence[str],
+        results: Path,
+        count: int | None,
+        seed: int,
+        again: bool,
+        patience: float,
     ) -> None:
-        self.results, self.again = results, again
+        self.results, self.again, self.patience = results, again, patience
         self.tests: dict[str, dict[str, Any]] = {}
         self.verdicts: dict[str, str] = {}
         for record in read_outcomes(results):
@@ -317,7 +322,7 @@ class Check:
         chosen, seconds = [], 0.0
         for needed, _, item in sorted(fitting):
             seconds += needed
-            if seconds > PATIENCE and chosen:
+            if seconds > self.patience and chosen:
                 break
             chosen.append(item)
         return chosen
@@ -365,10 +370,15 @@ def main() -> int:
     parser.add_argument("--rooms", nargs="+", default=ROOMS, choices=ROOMS)
     parser.add_argument("--results", type=Path, default=Path("mutation_results.jsonl"))
     parser.add_argument("--again", action="store_true", help="try those that survived again")
+    parser.add_argument(
+        "--patience", type=float, default=8, help="seconds of tests per mutant; a survivor's time"
+    )
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     results = options.results.resolve()
-    check = Check(options.rooms, results, options.mutants, options.seed, options.again)
+    check = Check(
+        options.rooms, results, options.mutants, options.seed, options.again, options.patience
+    )
     os.chdir(ROOT)
     arguments = ["-o", "addopts=", "--doctest-modules", "--strict-markers", "-s"]
     arguments += ["--import-mode=importlib", "-m", "not slow", "-p", "no:terminal"]

@@ -96,6 +96,36 @@ def test_tolerance_stops_early_near_the_truth():
     assert len(calls) < 50
 
 
+def test_one_sample_is_enough():
+    x = maps(1).requires_grad_()
+    found = jacobian_lipschitz(x, 3 * x, iterations=None)
+    torch.testing.assert_close(found, torch.tensor([3.0], dtype=torch.float64))
+
+
+def test_the_tolerance_is_relative():
+    """The number of steps does not depend on the size of the constant."""
+    matrix = torch.diag(torch.linspace(1, 2, 9, dtype=torch.float64))
+
+    def steps(scale: float) -> int:
+        calls = []
+
+        class Scaled(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, z):
+                return scale * (z @ matrix)
+
+            @staticmethod
+            def backward(ctx, g):
+                calls.append(1)
+                return scale * (g @ matrix)
+
+        x = torch.ones(1, 9, dtype=torch.float64, requires_grad=True)
+        jacobian_lipschitz(x, Scaled.apply(x), iterations=500, tol=1e-4)
+        return len(calls)
+
+    assert steps(2.0**-10) == steps(1.0) == steps(2.0**10) < 100
+
+
 def test_the_iteration_stops_at_once_where_there_is_no_slope():
     x = torch.randn(2, 3, requires_grad=True)
     calls = []
@@ -158,7 +188,8 @@ def test_wrong_arguments_are_refused():
     x = maps().requires_grad_()
     with pytest.raises(ValueError, match="same samples"):
         jacobian_lipschitz(x, x[:2] * 2)
-    with pytest.raises(ValueError, match="autograd computed"):
-        jacobian_lipschitz(x.detach(), maps())
+    for earlier, later in ((x.detach(), maps()), (x.detach(), x * 2), (x, maps())):
+        with pytest.raises(ValueError, match="autograd computed"):
+            jacobian_lipschitz(earlier, later)
     with pytest.raises(ValueError, match="unknown reading"):
         jacobian_lipschitz(x, x * 2, reading="both")

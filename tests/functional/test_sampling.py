@@ -203,6 +203,15 @@ def test_wrong_labels_row_by_row() -> None:
         assert (labels[i] != y[i]) == wrong
 
 
+def test_just_enough_different_numbers_are_not_drawn_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn = torch.tensor([7, 7, 2, 7, 5, 2, 5, 5, 5, 5, 5, 5, 5, 5])
+    monkeypatch.setattr(torch, "randint", lambda size, shape, generator: drawn)
+    found = draw_without_replacement(3, 100, torch.Generator())
+    assert found.tolist() == [7, 2, 5]
+
+
 @pytest.mark.parametrize(("n", "size"), [(5, 20), (5, 21), (5, 24), (3, 1000)])
 def test_a_small_part_is_drawn_by_rejection(n: int, size: int) -> None:
     """To the draw: the first n different ones of 2n + 8; from a quarter of all on, a shuffle."""

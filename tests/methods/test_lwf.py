@@ -55,3 +55,8 @@ def test_the_terms_are_those_of_the_definition(build: Callable[..., Loop]) -> No
     loss = sum(distillation(seen["logits"][:, head], old[:, head], 2.0) for head in heads)
     assert torch.allclose(event.terms["distillation"], 0.7 * loss.mean(), rtol=1e-5)
     assert event.task is task
+
+
+def test_without_weight_there_is_no_distillation(build: Callable[..., Loop]) -> None:
+    steps = [e for e in build("lwf", epochs=1, options={"weight": 0.0}) if isinstance(e, StepDone)]
+    assert {frozenset(step.terms) for step in steps} == {frozenset({"stream"})}

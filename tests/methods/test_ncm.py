@@ -151,3 +151,16 @@ def test_options_without_a_meaning_are_refused(
     assert sentence in err
     assert err.count("\n") == 1
     assert not (tmp_path / "refused").exists()
+
+
+def test_a_rank_without_rows_adds_nothing(make_step: Callable[..., Any]) -> None:
+    method = NCM()
+    train = (torch.randn(4, 4), torch.tensor([2, 3, 2, 3]))
+    step, batch = make_step(method, torch.eye(6, 4), train=train)
+    rows = step.batch(step.fit.data.rows(torch.arange(0)), None)
+    assert method.losses(rows, step) == {}
+    step.finish()
+    assert not method.sums.any()
+    method.losses(batch, step)
+    step.finish()
+    assert method.counts.tolist() == [0, 0, 2, 2, 0, 0]

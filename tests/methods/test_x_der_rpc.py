@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -201,16 +202,24 @@ def test_the_constraint_counts_violators_once_and_stops_with_the_last_task(
 
 
 @pytest.mark.parametrize(
-    ("rows", "parts"), [(1, [1]), (3, [3]), (4, [2, 2]), (5, [3, 2]), (12, [3, 3, 3, 3])]
+    ("size", "rows", "parts"),
+    [
+        (3, 1, [1]),
+        (3, 3, [3]),
+        (3, 4, [2, 2]),
+        (3, 5, [3, 2]),
+        (3, 12, [3, 3, 3, 3]),
+        (2, 3, [3]),
+    ],
 )
 def test_the_memory_passes_in_batches_of_the_replay_size_and_of_two_at_least(
-    make_step: Callable[..., Any], rows: int, parts: list[int]
+    make_step: Callable[..., Any], size: int, rows: int, parts: list[int]
 ) -> None:
-    """The replay size is 3."""
     memory = {"x": torch.randn(12, 4), "y": torch.arange(12) % 2, "draws": torch.zeros(12)}
     memory |= {"logits": torch.zeros(12, 6)}
     method = XDER()
     step, _ = make_step(method, WEIGHT, train=STREAM, memory=memory, size=12)
+    step.fit = replace(step.fit, recipe=replace(step.fit.recipe, replay_size=size))
     found = list(method._outputs(torch.arange(rows), step))
     assert [len(slots) for slots, _ in found] == parts
     assert torch.cat([slots for slots, _ in found]).tolist() == list(range(rows))

@@ -128,3 +128,7 @@ def test_old_features_stay_a_linear_image(build: Build) -> None:
 @pytest.mark.parametrize("method", ["joint", "gdumb"])
 def test_it_needs_tasks(method: str) -> None:
     assert "does not train task by task" in str(why_not(method, "bfp", {}))
+
+
+def test_it_may_change_its_mode_before_it_knows_the_network() -> None:
+    assert not BFP().train(False).training

@@ -29,11 +29,11 @@ def prepared(build: Build, **options: Any) -> tuple[Loop, Step]:
     return loop, loop._step(task, loop._plan(task)[0], 0)
 
 
-@pytest.mark.parametrize(("gap", "more"), [("paper", 0), ("released", 1)])
+@pytest.mark.parametrize(("gap", "more", "neighbors"), [("paper", 0, 3), ("released", 1, 1)])
 def test_the_term_is_the_gap_of_the_drawn_features(
-    gap: str, more: int, build: Build, monkeypatch: pytest.MonkeyPatch
+    gap: str, more: int, neighbors: int, build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loop, step = prepared(build, weight=0.5, gap=gap)
+    loop, step = prepared(build, weight=0.5, gap=gap, neighbors=neighbors)
     taken: list[Any] = []
     take = step.take
     monkeypatch.setattr(step, "take", lambda *a: taken.append(take(*a)) or taken[-1])
@@ -42,8 +42,9 @@ def test_the_term_is_the_gap_of_the_drawn_features(
     counts = batch.y.bincount()
     assert sorted(counts[counts > 0].tolist()) == [4, 4]  # a task has two classes
     x = loop.network.features(batch.x)
-    truth = 0.5 * spectral_gap(neighbor_laplacian(x, 3), 2 + more)
+    truth = 0.5 * spectral_gap(neighbor_laplacian(x, neighbors), 2 + more)
     torch.testing.assert_close(term, truth)
+    assert abs(truth.item()) > 1e-3
     first = list(loop.network.backbone.block1.parameters())  # type: ignore[union-attr]
     assert any(gradient.any() for gradient in torch.autograd.grad(term, first))
 

@@ -107,6 +107,7 @@ def test_ranges(name: str, option: str, allowed: str) -> None:
 
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_the_values_that_switch_it_off(name: str) -> None:
+    REGULARIZERS.facts(name)
     off = dict(REGULARIZERS.class_of(name).off)
     assert off == OFF.get(name, {"weight": 0.0})
     REGULARIZERS.load(name)(**off)

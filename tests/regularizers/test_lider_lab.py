@@ -12,6 +12,8 @@ from liderlab import LiDER
 from liderlab.distributed.team import Team
 from liderlab.errors import UserError
 from liderlab.regularizers import stage_constants
+from liderlab.regularizers.lider_rows import rows_to_watch
+from liderlab.types import Batch
 from small_network import STAGES, by_hand, images, network
 
 
@@ -50,6 +52,31 @@ def test_watches_the_chosen_rows(options, rows):
     }
     torch.testing.assert_close(terms, per_row)
     assert lider.losses(step) == {}  # paid once
+
+
+@pytest.mark.parametrize(
+    ("rows", "origin", "watched"),
+    [
+        ("all", "memory", None),
+        ("past", "memory", [0, 2]),
+        ("past", "both", [2]),
+        ("all", "both", [1, 2]),
+    ],
+)
+def test_rows_of_past_tasks_in_a_draw_of_the_memory(rows, origin, watched):
+    slot = torch.tensor([3, 4, 5]) if origin == "memory" else torch.tensor([-1, 4, 5])
+    batch = Batch(
+        *[torch.zeros(3, 1)] * 2,
+        y=torch.zeros(3).long(),
+        task=torch.tensor([0, 1, 0]),
+        slot=slot,
+        view=lambda raw: raw,
+        origin=origin,
+    )
+    step = SimpleNamespace(task=SimpleNamespace(index=1), team=Team(), memory=[1])
+    found, which = rows_to_watch(batch, step, "replay", rows)
+    assert found
+    assert (which if which is None else which.tolist()) == watched
 
 
 def test_terms_of_several_passes_average_them():

@@ -1,5 +1,7 @@
 """LiDER's sums over two ranks, of which the test plays the other."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -23,15 +25,23 @@ class TwoRanks(Team):
     def join(self, rows: Tensor, counts: object = None) -> Tensor:
         return torch.cat([rows, self.others.pop(0)])
 
+    def agree(self, *numbers: int) -> list[int]:
+        return list(numbers)
 
-def test_every_pass_counts_equally_on_all_ranks_together() -> None:
-    """Two passes, with 2 and 3 rows here and 1 and 4 there."""
+
+def prepared() -> tuple[nn.Module, LiDER]:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2)).double()
     lider = LiDER(model, stages=["0", "2"], alpha=0.5, beta=0.25).double()
+    lider.calibrate([torch.rand(6, 3, 8, 8).double()])
+    return model, lider
+
+
+def test_every_pass_counts_equally_on_all_ranks_together() -> None:
+    """Two passes, with 2 and 3 rows here and 1 and 4 there."""
+    model, lider = prepared()
     here = torch.rand(2, 3, 8, 8).double(), torch.rand(3, 3, 8, 8).double()
     there = torch.rand(1, 3, 8, 8).double(), torch.rand(4, 3, 8, 8).double()
-    lider.calibrate([torch.cat(here)])
     mine, others = ([lider._stages.of_batch(x) for x in passes] for passes in (here, there))
     sums = [torch.cat([torch.tensor([len(o)]), o.sum(0)]) for o in others]
     lider._team = TwoRanks(torch.stack(sums))
@@ -48,6 +58,34 @@ def test_every_pass_counts_equally_on_all_ranks_together() -> None:
         torch.testing.assert_close(terms[name], torch.stack(expected))
     last = torch.cat([mine[1], others[1]])
     torch.testing.assert_close(lider.constants, last.mean(0).detach())
+
+
+def test_a_pass_without_rows_here_counts_there() -> None:
+    """Its terms have no rows, and λ for the log is the other rank's."""
+    model, lider = prepared()
+    lider._team = TwoRanks(torch.tensor([[2.0, 0.4, 0.6]]).double())
+    with lider.watch(torch.arange(0)):
+        model(torch.rand(2, 3, 8, 8).double())
+    terms = lider._weighted_terms(["c_lip", "0_lip"])
+    assert {name: tuple(term.shape) for name, term in terms.items()} == {
+        "c_lip": (0,),
+        "0_lip": (0,),
+    }
+    assert lider.constants.tolist() == pytest.approx([0.2, 0.3])
+
+
+@pytest.mark.parametrize(("team", "shared"), [(Team(), False), (TwoRanks(), True)])
+def test_two_ranks_share_their_sums(team: Team, shared: bool) -> None:
+    _, lider = prepared()
+    rows = torch.arange(2)
+    batch = SimpleNamespace(origin="both", replayed=rows < 0, task=rows)
+    step = SimpleNamespace(task=SimpleNamespace(index=1), team=team, memory=[1])
+    lider.hear(batch, step)  # type: ignore[arg-type]
+    assert (lider._team is team) == shared
+    lider._team, lider.draw = None, "fresh"
+    step.draw, step.generator = lambda generator: None, lambda name: None
+    lider.losses(step)  # type: ignore[arg-type]
+    assert (lider._team is team) == shared
 
 
 def test_features_of_all_ranks_are_joined_map_by_map() -> None:

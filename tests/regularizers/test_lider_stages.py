@@ -12,7 +12,7 @@ from liderlab.backbones.mlp import MLP
 from liderlab.backbones.network import Network
 from liderlab.backbones.resnet import resnet18
 from liderlab.functional.lipschitz import spatial_lipschitz
-from liderlab.regularizers.spatial_maps import usable
+from liderlab.regularizers.spatial_maps import channels, positions, usable
 from small_network import images, maps, network
 
 
@@ -74,3 +74,8 @@ def test_two_maps_are_enough():
     assert usable(["a", "b", "c"], shapes) == ["a", "b"]
     with pytest.raises(ValueError, match="fewer than two maps"):
         usable(["a", "c"], shapes)
+
+
+def test_positions_and_channels_of_tokens_and_maps():
+    assert (positions(torch.Size([7, 3])), channels(torch.Size([7, 3]))) == (7, 3)
+    assert (positions(torch.Size([3, 4, 5])), channels(torch.Size([3, 4, 5]))) == (20, 3)

@@ -158,6 +158,7 @@ def test_targets_forgotten_in_the_optimizer_are_warned_about_once():
     with pytest.warns(UserWarning, match=r"param_groups\(\)") as caught:
         train(lider, model, torch.optim.SGD(model.parameters(), lr=0.1), steps=8)
     assert len(caught) == 1
+    assert caught[0].filename == __file__  # the loop, not the package
     assert torch.equal(lider.targets, start)
 
 
@@ -213,3 +214,12 @@ def test_targets_learn_at_their_own_rate_in_the_lab(build):
 def test_a_wrong_target_lr_is_refused(factor):
     with pytest.raises(UserError, match="target_lr"):
         LiDER(target_lr=factor)
+
+
+def test_the_batch_form_calibrates_on_whole_batches():
+    """More rows than the other forms take at a time."""
+    model, x = network().eval(), images(70, seed=1)
+    lider = LiDER(model, STAGES, estimator="batch")
+    lider.calibrate([x])
+    with torch.no_grad():
+        torch.testing.assert_close(lider.targets.data, lider._stages.of_batch(x)[0])

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from liderlab.errors import RunFailed
-from liderlab.regularizers.consolidation import TaskRows, warn_if_stiff
+from liderlab.regularizers.consolidation import TaskRows, flat, warn_if_stiff
 from liderlab.regularizers.oewc import OEWC
 from liderlab.training.events import StepDone
 from liderlab.training.loop import Loop
@@ -228,6 +228,9 @@ def test_a_penalty_too_stiff_for_the_learning_rate_is_warned_about(
     loop.regularizers[0].end_task(step_of(loop, 0))
     loop.regularizers[0].start(step_of(loop, 1))
     assert caplog.text == ""
+    loop.regularizers[0].importance.mul_(1e9)  # it is the product that counts
+    loop.regularizers[0].start(step_of(loop, 1))
+    assert "would be safe" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -268,3 +271,8 @@ def test_momentum_widens_the_stable_range(
     assert (abs(theta) > 1e3) == warned
     warn_if_stiff("oewc", 0.5, 2 * curvature, Recipe(lr, momentum=momentum))
     assert ("would be safe" in caplog.text) == warned
+
+
+def test_no_tensors_are_a_vector_of_no_numbers() -> None:
+    assert flat([]).shape == (0,)
+    assert flat([torch.ones(2, 2), torch.zeros(1)]).tolist() == [1, 1, 1, 1, 0]

@@ -89,3 +89,10 @@ def test_frozen_layers_are_left_out_and_none_at_all_is_refused() -> None:
     ]
     with pytest.raises(ValueError, match="no linear layer or convolution"):
         Spectral().attach(network.requires_grad_(False), torch.zeros(2, 3, 8, 8))
+
+
+def test_one_vector_is_kept_for_each_layer() -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(144, 5))
+    spectral = Spectral()
+    spectral.attach(network, torch.zeros(2, 3, 8, 8))
+    assert [tuple(vector.shape) for vector in spectral.buffers()] == [(1, 3, 8, 8), (1, 144)]

@@ -85,16 +85,27 @@ def test_patches_in_one_column_are_the_first_stage_of_a_transformer():
     class Patches(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.proj = nn.Conv2d(3, 8, 4, stride=4)
+            self.proj, self.gate = nn.Conv2d(3, 8, 4, stride=4), nn.AdaptiveAvgPool2d(1)
 
         def forward(self, x: Tensor) -> Tensor:
-            return self.proj(x).flatten(2).mT
+            x = self.proj(x)
+            return (x * self.gate(x)).flatten(2).mT  # the gate is a map of one position
+
+    class Block(nn.Module):
+        """A map of its own inside is no stage."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.mix, self.fc = nn.Conv2d(8, 8, 1), nn.Linear(8, 8)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.fc(self.mix(x.mT[..., None])[..., 0].mT)
 
     class Transformer(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.embed = Patches()
-            self.blocks = nn.Sequential(*[nn.Sequential(nn.Linear(8, 8)) for _ in range(2)])
+            self.blocks = nn.Sequential(*[Block() for _ in range(2)])
             self.fc = nn.Linear(8, 5)
 
         def forward(self, x: Tensor) -> Tensor:
@@ -102,6 +113,37 @@ def test_patches_in_one_column_are_the_first_stage_of_a_transformer():
 
     found = find_stages(Transformer(), torch.zeros(2, 3, 16, 4))
     assert found == ["embed.proj", "blocks.0", "blocks.1"]
+
+
+def test_blocks_are_the_longest_row_of_siblings():
+    """Not blocks of two parts of the network together."""
+
+    class TwoParts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.ModuleList(nn.Sequential(nn.Linear(8, 8)) for _ in range(2))
+            self.second = nn.ModuleList(nn.Sequential(nn.Linear(8, 8)) for _ in range(3))
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = x.flatten(2).mT
+            for block in (*self.first, *self.second):
+                x = block(x)
+            return x.mean(1)
+
+    found = find_stages(TwoParts(), torch.zeros(2, 8, 4, 4))
+    assert found == ["second.0", "second.1", "second.2"]
+
+
+def test_one_block_is_no_row():
+    block = nn.Sequential(nn.Linear(16, 16))
+    network = nn.Sequential(nn.Flatten(2), block, nn.Flatten(), nn.Linear(128, 5))
+    assert find_stages(network, torch.zeros(2, 8, 4, 4)) == []
+
+
+@pytest.mark.parametrize("size", [(2, 1), (1, 2)])
+def test_two_positions_are_enough_for_a_map(size: tuple[int, int]):
+    network = nn.Sequential(nn.Conv2d(3, 4, 1), nn.AdaptiveAvgPool2d(size), nn.AdaptiveAvgPool2d(1))
+    assert find_stages(network, torch.zeros(2, 3, 4, 4)) == ["0", "1"]
 
 
 def test_a_wrapped_backbone_is_opened():
