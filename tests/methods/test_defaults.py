@@ -1,12 +1,11 @@
 """The methods' options: defaults, whose change would change everybody's results, and ranges."""
 
-import inspect
 from typing import Any
 
 import pytest
 
 from liderlab.methods import METHODS
-from option_ranges import check_range
+from option_checks import check_range, defaults_of
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "finetune": {},
@@ -67,11 +66,7 @@ def test_every_method_is_here() -> None:
 
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_defaults(name: str) -> None:
-    make = METHODS.load(name)
-    make()
-    parameters = inspect.signature(make).parameters.values()
-    found = {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
-    assert found == DEFAULTS[name]
+    assert defaults_of(METHODS.load(name)) == DEFAULTS[name]
 
 
 @pytest.mark.parametrize(("name", "option", "allowed"), RANGES)

@@ -1,13 +1,12 @@
 """The regularisers' options: defaults, whose change would change everybody's results, ranges, and
 the values that switch them off."""
 
-import inspect
 from typing import Any
 
 import pytest
 
 from liderlab.regularizers import REGULARIZERS
-from option_ranges import check_range
+from option_checks import check_range, defaults_of
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "bfp": {"weight": 1.0, "projector_lr": 1.0},
@@ -93,11 +92,7 @@ def test_every_regularizer_is_here() -> None:
 
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_defaults(name: str) -> None:
-    make = REGULARIZERS.load(name)
-    make()
-    parameters = inspect.signature(make).parameters.values()
-    found = {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
-    assert found == DEFAULTS[name]
+    assert defaults_of(REGULARIZERS.load(name)) == DEFAULTS[name]
 
 
 @pytest.mark.parametrize(("name", "option", "allowed"), RANGES)

@@ -1,5 +1,6 @@
-"""Whether a number's whole range is accepted, and nothing outside it."""
+"""The options of a method or regulariser: their defaults, and the numbers that are accepted."""
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +8,13 @@ from typing import Any
 import pytest
 
 from liderlab.errors import UserError
+
+
+def defaults_of(make: Callable[..., Any]) -> dict[str, Any]:
+    """By name, in the order of the signature; they are accepted."""
+    make()
+    parameters = inspect.signature(make).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
 
 
 def check_range(make: Callable[..., Any], option: str, allowed: str, **others: Any) -> None:
