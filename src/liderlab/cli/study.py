@@ -43,7 +43,11 @@ def study(
         ),
     ] = None,
     lr: Annotated[
-        float | None, option("Learning rate of all runs.", default="the paper's, of each")
+        float | None,
+        option("Learning rate of all runs; of the matrix, to tune from.", default="of each run"),
+    ] = None,
+    epochs: Annotated[
+        int | None, option("Epochs of every task in all runs.", default="of each run", min=1)
     ] = None,
     methods: Annotated[
         list[str] | None,
@@ -81,7 +85,7 @@ def study(
     from ..paper.studies import find_study
     from ..paper.studies.cases import Request
 
-    asked = given(benchmark=benchmark, lr=lr, device=device, workers=workers)
+    asked = given(benchmark=benchmark, lr=lr, epochs=epochs, device=device, workers=workers)
     of_matrix = given(methods=methods, regularizers=regularizers, tries=tries, budget=budget)
     chosen = find_study(name)
     if of_matrix and chosen.execute is None:
@@ -89,8 +93,6 @@ def study(
             f"the study {name} has methods and regularisers of its own: leave out "
             f"{' and '.join(f'--{option}' for option in of_matrix)}, or choose the study matrix"
         )
-    if lr is not None and chosen.execute is not None:
-        raise UserError(f"the study {name} tunes the learning rate itself: leave out --lr")
     if not chosen.settings and chosen.execute is None and asked:
         raise UserError(
             f"the study {name} has no runs, only small networks of its own on the CPU: "
@@ -108,6 +110,7 @@ def study(
         device,
         threads,
         lr,
+        epochs,
         methods=tuple(methods or ()),
         regularizers=tuple(regularizers or ()),
         tries=tries or 3,

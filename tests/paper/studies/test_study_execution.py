@@ -220,6 +220,20 @@ def test_one_learning_rate_for_all_runs() -> None:
     assert set(rates) == {0.3}
 
 
+def test_fewer_epochs_for_all_runs_keep_the_rest() -> None:
+    """Milestones stay at their shares of the epochs, and the scale is applied once."""
+    case = find_study("which-lider").cases(Request("cpu"))[0]
+    whole, half, one = (
+        config_of(case, Request(scale, epochs=epochs), ("cifar100",))
+        for scale, epochs in (("paper", None), ("paper", 25), ("cpu", 1))
+    )
+    assert (whole.training.epochs, whole.training.milestones) == (50, [35, 45])
+    assert (half.training.epochs, half.training.milestones) == (25, [18, 22])
+    assert (one.training.epochs, one.training.milestones) == (1, [])
+    scaled = completed(one)
+    assert (scaled.training.epochs, scaled.backbone.width) == (1, 8)
+
+
 def test_a_benchmark_restricts_or_replaces_the_settings() -> None:
     main = find_study("main")
     settings = {case.setting for case in main.cases(Request("paper", benchmark="split-cifar100"))}

@@ -62,8 +62,8 @@ BUDGETS = ("equal-steps", "equal-passes", "equal-seconds")
 class Request:
     """Options of a study. benchmark: only the settings on it, or a stand-in for all of them.
 
-    lr: the learning rate of all runs, instead of the paper's. methods, regularizers ("lider+star":
-    both), tries, budget: of the matrix; () takes its own.
+    lr, epochs: of all runs, instead of the paper's. methods, regularizers ("lider+star": both),
+    tries, budget: of the matrix; () takes its own.
     """
 
     scale: str = "smoke"
@@ -72,6 +72,7 @@ class Request:
     device: str = "cpu"
     threads: int | None = None
     lr: float | None = None
+    epochs: int | None = None
     methods: tuple[str, ...] = ()
     regularizers: tuple[str, ...] = ()
     tries: int = 3
@@ -224,7 +225,20 @@ def config_of(case: Case, request: Request, settings: Sequence[str]) -> RunConfi
     threads = {} if request.threads is None else {"threads": request.threads}
     machine = {"seed": case.seed, "device": request.device, **threads}
     rate: Tree = {} if request.lr is None else {"training": {"lr": request.lr}}
-    return make_config(start, _changes(case, size), rate, machine)
+    return with_epochs(make_config(start, _changes(case, size), rate, machine), request.epochs)
+
+
+def with_epochs(config: RunConfig, epochs: int | None) -> RunConfig:
+    """The same run with so many epochs (None: its own), its milestones at the same shares.
+
+    The scale still counts: it may allow fewer.
+    """
+    if epochs is None or epochs == config.training.epochs:
+        return config
+    own = config.training
+    moved = {round(milestone * epochs / own.epochs) for milestone in own.milestones}
+    shorter = {"epochs": epochs, "milestones": sorted(m for m in moved if 0 < m < epochs)}
+    return make_config(config.model_dump(), {"training": shorter})
 
 
 def _changes(case: Case, size: int | None) -> Tree:

@@ -19,7 +19,7 @@ from ...config.schema import RunConfig
 from ...errors import UserError
 from ...methods import METHODS
 from ...regularizers import REGULARIZERS
-from .cases import METHOD_NAMES, SMOKE, STAND_IN, Request
+from .cases import METHOD_NAMES, SMOKE, STAND_IN, Request, with_epochs
 
 Tree = dict[str, Any]
 BENCHMARK, BUFFER, SMOKE_BUFFER = "split-cifar10", 500, 50
@@ -111,7 +111,9 @@ def tries_of(cell: Cell, lr: float, request: Request) -> list[Try]:
 
 def untuned_rate(method: str, request: Request) -> float:
     """The learning rate that is asked for, or the benchmark's."""
-    return request.lr or make_config(_base(method, request)).training.lr
+    if request.lr is not None:
+        return request.lr
+    return make_config(_base(method, request)).training.lr
 
 
 def tuning_config(attempt: Try, request: Request) -> RunConfig:
@@ -124,16 +126,17 @@ def test_config(best: Try, request: Request, seed: int, share: float) -> RunConf
     """A run on the test images. share: of the epochs, which the budget leaves to this cell."""
     often = 10 if request.smoke else 100
     changes: Tree = {"seed": seed, "evaluate": f"every:{often}"}
-    if share != 1:
-        training = _config(best, request, {}).training
-        epochs = max(1, round(training.epochs * share))
-        milestones = {max(1, round(m * epochs / training.epochs)) for m in training.milestones}
-        changes["training"] = {"epochs": epochs, "milestones": sorted(milestones)}
-    return _config(best, request, changes)
+    whole = _config(best, request, changes)
+    if share == 1:
+        return whole
+    from ...runs.build import completed
+
+    return with_epochs(whole, max(1, round(completed(whole).training.epochs * share)))
 
 
 def _config(attempt: Try, request: Request, changes: Tree) -> RunConfig:
-    return make_config(_base(attempt.cell.method, request), attempt.changes(), changes)
+    config = make_config(_base(attempt.cell.method, request), attempt.changes(), changes)
+    return with_epochs(config, request.epochs)
 
 
 def _base(method: str, request: Request) -> Tree:
@@ -155,6 +158,7 @@ def command_of(cell: Cell, request: Request) -> str:
     parts += [f"--methods {cell.method}", f"--regularizers {cell.column}"]
     parts += [f"--tries {request.tries}", f"--budget {request.budget}"]
     parts += [] if request.lr is None else [f"--lr {request.lr:g}"]
+    parts += [] if request.epochs is None else [f"--epochs {request.epochs}"]
     return " ".join([*parts, *([f"--benchmark {request.benchmark}"] if request.benchmark else [])])
 
 

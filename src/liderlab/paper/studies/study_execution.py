@@ -216,8 +216,10 @@ def _notes(study: Study, request: Request, failed: dict[str, str]) -> list[str]:
             f"Scale {request.scale}: smaller than the paper's; every run's config.yaml lists "
             "the changes. The paper's numbers are at its own scale."
         )
-    if request.lr is not None:
+    if request.lr is not None and study.execute is None:
         notes.append(f"All runs have the learning rate {request.lr:g} instead of the paper's.")
+    if request.epochs is not None:
+        notes.append(f"All runs train {request.epochs} epoch(s) of every task.")
     notes.append(
         "One seed: no standard deviation and no interval."
         if request.seeds == 1
