@@ -44,3 +44,18 @@ def test_a_pruned_trial_is_finished_and_is_not_resumed(tmp_path: Path) -> None:
     assert opened.unfinished() == []
     assert opened.best() == (90.0, good.values)
     assert [row["state"] for row in opened.rows()] == ["complete", "pruned"]
+
+
+def test_no_connection_stays_open(tmp_path: Path) -> None:
+    opened = study(tmp_path, "one")
+    trial = opened.ask(1)
+    assert trial is not None
+    opened.tell(trial, 50.0)
+    assert opened.best() == (50.0, trial.values)
+    files = Path("/proc/self/fd")
+    if not files.is_dir():
+        pytest.skip("needs /proc")
+    database = str(tmp_path / "search.db")
+    assert not [
+        link for link in files.iterdir() if link.exists() and str(link.resolve()) == database
+    ]

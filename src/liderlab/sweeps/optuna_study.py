@@ -62,13 +62,15 @@ class OptunaStudy:
 
     def _connect(self, url: str) -> Any:
         """Open the storage; try again if another search is creating its tables."""
-        errors = require("sqlalchemy", "search", "lider search").exc
+        sql = require("sqlalchemy", "search", "lider search")
+        # every query closes its connection: a pool's would stay open until the process ends
+        options = {"poolclass": sql.pool.NullPool}
         for _ in range(ATTEMPTS):
             try:
-                return self._optuna.storages.RDBStorage(url)
-            except (errors.IntegrityError, errors.ProgrammingError):
+                return self._optuna.storages.RDBStorage(url, engine_kwargs=options)
+            except (sql.exc.IntegrityError, sql.exc.ProgrammingError):
                 time.sleep(1)
-        return self._optuna.storages.RDBStorage(url)
+        return self._optuna.storages.RDBStorage(url, engine_kwargs=options)
 
     def mismatch(self, base: str) -> str | None:
         """Why this search cannot join the study, or None. base: the part that all trials share.

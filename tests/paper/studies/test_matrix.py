@@ -232,6 +232,7 @@ def test_the_whole_command(lider: Any, tmp_path: Path) -> None:
         *("study", "matrix", "--methods", "er", "--regularizers", "spectral", "--tries", "1")
     )
     assert code == 0
-    assert "ER + spectral" in out
+    assert "Every cell had 1 try on 10%" in out
+    assert "| ER + spectral |" in (tmp_path / "studies/matrix/table.md").read_text()
     page = (tmp_path / "studies/matrix/report.html").read_text()
     assert "data:image/png;base64," in page

@@ -197,13 +197,14 @@ def _notes(request: Request) -> list[str]:
         "equal-seconds": "Epochs are shortened by the time of a step in the tuning runs, so that a "
         "cell trains as long as the method alone, but one epoch at least.",
     }[request.budget]
+    tries = "1 try" if request.tries == 1 else f"{request.tries} tries"
     small = (
         f"Stand-in: run on {request.benchmark or STAND_IN} at smoke scale: it proves that the code "
         "runs, nothing about methods and regularisers."
     )
     return [
         *([small] if request.smoke else []),
-        f"Every cell had {request.tries} tries on {VALIDATION:.0%} of the training images, with "
+        f"Every cell had {tries} on {VALIDATION:.0%} of the training images, with "
         "one seed, on the same logarithmic grid: first the method alone around the untuned "
         "learning rate, then the regularisers around their default strengths, at the method's "
         "best rate. Test seeds are others.",
