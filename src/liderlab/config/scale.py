@@ -101,15 +101,9 @@ def _smaller(config: Mapping[str, Any], name: str) -> Tree:
     cap("benchmark", "test_per_class", scale.test_per_class)
     if "fit_epochs" in config["method"]:
         cap("method", "fit_epochs", scale.fit_epochs)
-    milestones = config["training"]["milestones"]
-    if milestones and "training.epochs" in new:
-        few, many = new["training.epochs"], config["training"]["epochs"]
-        moved = {round(few * milestone / many) for milestone in milestones}
-        new["training.milestones"] = sorted(m for m in moved if 0 < m < few)
-    schedule = config["training"].get("schedule", {})
-    if schedule.get("warmup") and "training.epochs" in new:
-        shorter = schedule["warmup"] * new["training.epochs"] / config["training"]["epochs"]
-        new["training.schedule"] = {**schedule, "warmup": shorter}
+    if "training.epochs" in new:
+        changed = shortened(config["training"], new["training.epochs"])
+        new |= {f"training.{field}": value for field, value in changed.items()}
     if config["pretrained"] and scale.from_scratch:
         new["pretrained"] = None
     width = config["backbone"].get("width")
@@ -118,6 +112,22 @@ def _smaller(config: Mapping[str, Any], name: str) -> Tree:
     if width and scale.divide_width > 1 and not keeps_width:
         new["backbone.width"] = max(1, width // scale.divide_width)
     return new
+
+
+def shortened(training: Mapping[str, Any], epochs: int) -> Tree:
+    """The fields of a training of so many epochs: milestones and warm-up keep their shares of it.
+
+    >>> shortened({"epochs": 50, "milestones": [35, 45]}, 4)
+    {'epochs': 4, 'milestones': [3]}
+    """
+    before: int = training["epochs"]
+    changed: Tree = {"epochs": epochs}
+    if milestones := training["milestones"]:
+        moved = {round(epochs * milestone / before) for milestone in milestones}
+        changed["milestones"] = sorted(m for m in moved if 0 < m < epochs)
+    if (schedule := training.get("schedule", {})).get("warmup"):
+        changed["schedule"] = {**schedule, "warmup": schedule["warmup"] * epochs / before}
+    return changed
 
 
 def _of_preset(config: Mapping[str, Any], scale: str) -> Tree:

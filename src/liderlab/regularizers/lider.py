@@ -16,7 +16,7 @@ from ..types import Batch, Source, Terms
 from . import lider_options as options
 from .base import Regularizer
 from .feature_recorder import Features, joined
-from .lider_rows import all_rows, rows_to_watch
+from .lider_rows import all_rows, rows_to_watch, select
 from .stage_constants import Estimator, StageConstants
 from .target_steps import TargetSteps
 
@@ -138,11 +138,10 @@ class LiDER(Regularizer):
         self.alpha, self.beta, self.weights = alpha, beta, weights
         self.learn_targets, self.target_lr = learn_targets, target_lr
         self.on, self.rows, self.rows_at_most = on, rows, rows_at_most
-        self.draw, self.control = draw, control
+        self.draw, self.control, self.calibration_data = draw, control, calibration_data
         self._order = TERMS if order == "c-0" else TERMS[::-1]
         self._calibrates_late = calibrate == "first-task"
         self.calibration_rows, self.calibration_augmented = calibration_rows, calibration_augmented
-        self.calibration_data = calibration_data
         named = None if stages is None else list(stages)
         self._stages = StageConstants(named, estimator, reading, iterations, tol, from_input)
         self._idle, self._warned = True, False  # idle: no watch() since the last penalty
@@ -237,9 +236,7 @@ class LiDER(Regularizer):
     def _take(self, features: Features, rows: Tensor | None) -> None:
         """Keep λ of these rows of one pass, unless they are too few for an estimate."""
         self._stages.check(features)
-        if rows is not None:
-            rows = (rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows)[: self.rows_at_most]
-            features = {name: feature[rows] for name, feature in features.items()}
+        features = select(features, rows, self.rows_at_most)
         together = self._stages.estimator == "batch"
         if self._team and together:
             features = joined(features, self._team)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..types import Batch
+from .feature_recorder import Features
 from .lider_options import On, Rows
 
 if TYPE_CHECKING:
@@ -35,3 +36,11 @@ def rows_to_watch(batch: Batch, step: Step, on: On, rows: Rows) -> tuple[bool, T
 def all_rows(batch: Batch) -> Tensor | None:
     """None: every row; of a rank without rows, not the blank ones that it lets pass."""
     return None if len(batch) else batch.slot
+
+
+def select(features: Features, rows: Tensor | None, at_most: int | None) -> Features:
+    """The maps of these samples (a mask or indices), or of the first `at_most` of them."""
+    if rows is None:
+        return features
+    rows = (rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows)[:at_most]
+    return {name: feature[rows] for name, feature in features.items()}

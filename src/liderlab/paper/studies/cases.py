@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from ...config.merging import make_config
 from ...config.presets import Preset, presets
-from ...config.scale import SCALES
+from ...config.scale import SCALES, shortened
 from ...config.schema import RunConfig
 from ...errors import UserError, unknown
 from ...streams import BENCHMARKS
@@ -235,10 +235,8 @@ def with_epochs(config: RunConfig, epochs: int | None) -> RunConfig:
     """
     if epochs is None or epochs == config.training.epochs:
         return config
-    own = config.training
-    moved = {round(milestone * epochs / own.epochs) for milestone in own.milestones}
-    shorter = {"epochs": epochs, "milestones": sorted(m for m in moved if 0 < m < epochs)}
-    return make_config(config.model_dump(), {"training": shorter})
+    tree = config.model_dump()
+    return make_config(tree, {"training": shortened(tree["training"], epochs)})
 
 
 def _changes(case: Case, size: int | None) -> Tree:
