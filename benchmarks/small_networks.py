@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from liderlab.bench.interleaved_timing import Action, Ratio, time_in_turns
+from liderlab.analysis.interleaved_timing import Action, Ratio, time_in_turns
 from liderlab.bench.workloads import bare_step, prepared_run
 from liderlab.regularizers.stages import evaluating
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
+from ..analysis.interleaved_timing import Action, Clock, Ratio, time_in_turns
 from ..errors import unknown
 from ..regularizers import REGULARIZERS
 from ..runs.provenance import versions
 from . import transformer_workload, workloads
-from .interleaved_timing import Action, Clock, Ratio, time_in_turns
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..analysis.interleaved_timing import Action
 from ..backbones.vit import ViT
 from ..regularizers.lider import LiDER
-from .interleaved_timing import Action
 from .workloads import CLASSES, LIDER_OPTIONS
 
 PATCH, WIDTH, BLOCKS = 4, 96, 4

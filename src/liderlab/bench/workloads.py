@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from rich.console import Console
 from torch import nn
 
+from ..analysis.interleaved_timing import Action
 from ..backbones.convnet import ConvNet
 from ..config.merging import make_config
 from ..functional.curvature import diagonal_fisher, kronecker_factors, kronecker_layers
@@ -20,7 +21,6 @@ from ..runs.build import Run, build, completed
 from ..runs.execute import deterministic
 from ..runs.result import metrics_line
 from ..training.events import Cursor, StepDone
-from .interleaved_timing import Action
 
 CLASSES = 4
 LIDER_OPTIONS: dict[str, dict[str, Any] | None] = {

@@ -162,9 +162,10 @@ def _check_length(config: RunConfig, made: type[Method]) -> None:
         raise UserError(
             "training.budget and training.patience both decide when a task ends: choose one"
         )
-    if training.budget and config.scale and config.scale.name != "paper":
+    scale = config.scale
+    if training.budget and scale and scale.name != "paper" and scale.changes is None:
         raise UserError(
-            f"scale {config.scale.name} lowers the epochs, and a budget replaces them: leave out "
+            f"scale {scale.name} lowers the epochs, and a budget replaces them: leave out "
             "--scale, or training.budget"
         )
     if training.patience and training.epochs == 1:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from liderlab.analysis import interleaved_timing
 from liderlab.config.merging import make_config
+from liderlab.config.schema import RunConfig
 from liderlab.errors import UserError
-from liderlab.paper.studies import charts, matrix, pass_count
+from liderlab.paper.studies import charts, matrix, pass_count, step_cost
 from liderlab.paper.studies.cases import Request
 from liderlab.paper.studies.matrix_cells import (
     TUNING_SEED,
@@ -21,18 +24,18 @@ from liderlab.paper.studies.matrix_cells import (
     cells_of,
     command_of,
     factors,
+    final_config,
     strengths,
-    test_config,
     tries_of,
     tuning_config,
     untuned_rate,
 )
+from liderlab.paper.studies.step_cost import relative_cost
 from liderlab.regularizers import REGULARIZERS
 from liderlab.runs.build import completed
 from liderlab.runs.planned_run import PlannedRun
 
 SMALL = Request(seeds=2, methods=("er",), regularizers=("lider+star", "spectral"), tries=2)
-test_config.__test__ = False  # type: ignore[attr-defined]
 
 
 def test_every_regulariser_has_a_strength_and_the_same_number_of_tries() -> None:
@@ -49,7 +52,7 @@ def test_tries_hold_out_images_and_test_runs_have_other_seeds() -> None:
         for attempt in tries_of(cell, 0.3, SMALL):
             config = tuning_config(attempt, SMALL)
             assert (config.seed, config.benchmark.validation) == (TUNING_SEED, 0.1)
-        runs = [test_config(Try(cell, 0.3), SMALL, seed, 1.0) for seed in range(2)]
+        runs = [final_config(Try(cell, 0.3), SMALL, seed) for seed in range(2)]
         assert [(run.seed, run.benchmark.validation) for run in runs] == [(0, None), (1, None)]
         assert tuple(runs[0].regularizers) == cell.regularizers
 
@@ -75,40 +78,72 @@ def test_the_best_try_and_of_equal_ones_the_nearest_to_the_defaults() -> None:
     assert best_of(list(zip(tries, (50.0, 50.0, 50.0), strict=True))) is tries[1]
 
 
-def test_a_budget_shortens_epochs_and_milestones() -> None:
+def test_a_budget_of_steps_replaces_the_epochs_of_the_scale() -> None:
     request = Request("cpu", benchmark="split-cifar100", methods=("er",))
     attempt = Try(Cell("er", ("star",)), 0.3)
-    configs = [test_config(attempt, request, 0, share) for share in (1.0, 0.5, 0.01)]
-    assert [completed(config).training.epochs for config in configs] == [4, 2, 1]  # of the scale's
-    assert max(completed(configs[1]).training.milestones, default=1) <= 2
+    whole, shorter = (completed(final_config(attempt, request, 0, n)) for n in (None, 70))
+    assert (whole.training.budget, whole.training.epochs) == (None, 4)
+    assert shorter.training.budget is not None
+    assert shorter.training.budget.chosen == ("steps", 70)
+    assert shorter.scale == whole.scale
+    assert completed(shorter) == shorter  # as a run that goes on reads it
 
 
-def timed(device: str = "cpu", **seconds: Any) -> dict[str, Any]:
-    return {**seconds, "steps": 10, "config": {"device": device}}
-
-
-def shares(budget: str, seconds: dict[Cell, float]) -> dict[Cell, float]:
-    results = {
-        cell: timed(seconds=s + 5, seconds_evaluating=[2.0, 3.0], seconds_cpu=s + 5)
-        for cell, s in seconds.items()
-    }
-    best = {cell: Try(cell, 0.3) for cell in seconds}
-    return matrix.shares(best, results, Request(budget=budget, methods=("er",)))
-
-
-def test_shares_of_the_epochs_under_each_budget() -> None:
+def steps(budget: str, cost: float, planned: int = 100) -> int | None:
+    """Of SAM, whose step has this cost."""
     alone, sam = Cell("er"), Cell("er", ("sam",))
-    assert shares("equal-steps", {alone: 1.0, sam: 4.0}) == {alone: 1.0, sam: 1.0}
-    assert shares("equal-seconds", {alone: 1.0, sam: 4.0}) == pytest.approx({alone: 1.0, sam: 0.25})
-    assert shares("equal-seconds", {alone: 1.0, sam: 0.5})[sam] == 1.0  # never longer
-    assert shares("equal-passes", {alone: 1.0, sam: 1.0}) == {alone: 1.0, sam: 0.5}
+    best = {cell: Try(cell, 0.3) for cell in (alone, sam)}
+    request = Request(budget=budget, methods=("er",))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matrix, "planned_steps", lambda config: planned)
+        found = matrix.allowed_steps(best, {alone: 1.0, sam: cost}, request)
+    assert found[alone] is None
+    return found[sam]
 
 
-def test_a_busy_processor_makes_no_step_dearer() -> None:
-    """Half of the time was spent waiting for other programs; a tenth of the rest, evaluating."""
-    waited = {"seconds": 100.0, "seconds_evaluating": [10.0], "seconds_cpu": 50.0}
-    assert matrix.seconds_per_step(timed(**waited)) == pytest.approx(4.5)
-    assert matrix.seconds_per_step(timed("cuda", **waited)) == pytest.approx(9.0)
+def test_steps_under_each_budget() -> None:
+    assert steps("equal-steps", 4.0) is None
+    assert steps("equal-seconds", 4.0) == 25
+    assert steps("equal-seconds", 3.0) == 34  # rounded up: at least one
+    assert steps("equal-seconds", 0.5) is None  # never more
+    assert steps("equal-passes", 1.0) == 50
+
+
+def test_costs_are_measured_once_and_of_the_method_alone_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone, sam, lonely = Cell("er"), Cell("er", ("sam",)), Cell("der++", ("sam",))
+    best = {cell: Try(cell, 0.3) for cell in (alone, sam, lonely)}
+    pairs: list[tuple[RunConfig, RunConfig]] = []
+
+    def cost(config: RunConfig, other: RunConfig) -> float:
+        pairs.append((config, other))
+        return 2.0 * len(pairs)
+
+    monkeypatch.setattr(matrix, "relative_cost", cost)
+    for _ in range(2):
+        assert matrix.step_costs(best, SMALL, tmp_path) == {alone: 1.0, sam: 2.0}
+    ((config, other),) = pairs
+    assert (list(config.regularizers), list(other.regularizers)) == (["sam"], [])
+
+
+def test_a_step_of_sam_costs_more_than_one_alone() -> None:
+    alone, sam = (final_config(Try(c, 0.3), SMALL, 0) for c in (Cell("er"), Cell("er", ("sam",))))
+    assert 1.2 < relative_cost(sam, alone, rounds=9) < 4
+
+
+def test_a_slow_moment_of_the_machine_falls_on_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock runs ever faster; the steps with the regulariser take three times as long."""
+    now = [1.0]
+
+    def take(seconds: Any) -> None:
+        now[0] *= 1.001 ** next(seconds)
+
+    monkeypatch.setitem(interleaved_timing.CLOCKS, "cpu", lambda: now[0])
+    monkeypatch.setattr(step_cost, "_take", take)
+    monkeypatch.setattr(step_cost, "_steps", lambda config: repeat(config.seed))
+    three, one = (make_config({"benchmark": "synthetic", "seed": seed}) for seed in (3, 1))
+    assert relative_cost(three, one, rounds=20) == pytest.approx(3, rel=0.01)
 
 
 @pytest.mark.parametrize(("name", "rows"), [("alone", 12), ("sam", 24), ("star", 24), ("bfp", 24)])
@@ -155,6 +190,7 @@ def invented(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Runs, list[
         return {"class_incremental": values | table | memory, "config": config, **spent}
 
     monkeypatch.setattr(matrix, "_result", result)
+    monkeypatch.setattr(matrix, "relative_cost", lambda config, alone: 1.5)
     return lambda plans: done.extend(plans) or {}, done
 
 
@@ -172,6 +208,7 @@ def test_strengths_are_chosen_on_validation_images_alone(
     assert charts.clear(rows["spectral"])
     assert not charts.clear(rows["lider+star"])
     assert "gain" not in rows["alone"]
+    assert (rows["alone"]["cost"], rows["spectral"]["cost"]) == (1.0, 1.5)
     assert rows["alone"]["memory_gap"] == 30.0  # of the task that has stored samples
     assert "--regularizers lider+star" in rows["lider+star"]["command"]
     chosen = [attempt for attempt in executed.findings.data["tries"] if attempt["chosen"]]

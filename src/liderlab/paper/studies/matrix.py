@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -11,7 +12,7 @@ from ...config.schema import RunConfig
 from ...functional.statistics import paired_difference, summarise
 from ...runs.folder import RunFolder
 from ...runs.planned_run import PlannedRun
-from .case_runs import plan_run
+from .case_runs import plan_run, run_name
 from .cases import STAND_IN, Request
 from .matrix_cells import (
     VALIDATION,
@@ -20,11 +21,13 @@ from .matrix_cells import (
     best_of,
     cells_of,
     command_of,
-    test_config,
+    final_config,
     tries_of,
     tuning_config,
     untuned_rate,
 )
+from .measured_values import measured_once
+from .step_cost import relative_cost
 from .study_definition import Executed, Findings, Row, RunAll, Study, TableColumn
 
 if TYPE_CHECKING:
@@ -41,7 +44,7 @@ COLUMNS = [
     TableColumn("memory − test", ("memory_gap",)),
     TableColumn("worst case ↑", ("wc_acc",)),
     TableColumn("cost", ("cost",)),
-    TableColumn("epochs", ("epochs",), digits=0),
+    TableColumn("steps", ("steps",), digits=0),
     TableColumn("seeds", ("seeds",), digits=0),
 ]
 
@@ -60,15 +63,16 @@ def execute(request: Request, out: Path, run_all: RunAll) -> Executed:
     more_attempts, more_best, more_failed = tune(others, rates, request, out, run_all)
     attempts, best, failed = attempts | more_attempts, best | more_best, failed | more_failed
     tried = {t: _result(plan) for t, plan in attempts.items() if plan.name not in failed}
-    share = shares(best, {cell: tried[t] for cell, t in best.items()}, request)
+    cost = step_costs(best, request, out)
+    steps = allowed_steps(best, cost, request)
     tests = {
-        (cell, seed): plan_run(test_config(t, request, seed, share[cell]), out)
+        (cell, seed): plan_run(final_config(t, request, seed, steps[cell]), out)
         for cell, t in best.items()
         for seed in range(request.seeds)
     }
     failed |= run_all(list(tests.values()))
     results = {key: _result(plan) for key, plan in tests.items() if plan.name not in failed}
-    findings = findings_of(best, results, request)
+    findings = findings_of(best, results, cost, request)
     findings.data["tries"] = [
         {"cell": t.cell.label, "factor": t.factor, "run": attempts[t].name,
          "validation_faa": r["class_incremental"]["faa"], "chosen": best[t.cell] == t}
@@ -105,29 +109,53 @@ def _result(plan: PlannedRun) -> Result:
     return RunFolder(plan.folder).result()
 
 
-def shares(
-    best: Mapping[Cell, Try], tried: Mapping[Cell, Result], request: Request
-) -> dict[Cell, float]:
-    """The share of the epochs that each cell may train, so that all cells of a method cost what
-    the method alone costs."""
+def step_costs(best: Mapping[Cell, Try], request: Request, out: Path) -> dict[Cell, float]:
+    """The time of a step of each cell over that of its method alone. Kept in files, so that a
+    study that goes on gives each cell the same budget."""
+    if request.threads is not None:
+        import torch
+
+        torch.set_num_threads(request.threads)
+    found: dict[Cell, float] = {}
+    for cell, attempt in best.items():
+        alone = best.get(Cell(cell.method))
+        if alone == attempt:
+            found[cell] = 1.0
+        elif alone is not None:
+            found[cell] = _step_cost(attempt, alone, request, out / "matrix" / "measured")
+    return found
+
+
+def _step_cost(attempt: Try, alone: Try, request: Request, folder: Path) -> float:
+    own, plain = final_config(attempt, request, 0), final_config(alone, request, 0)
+    path = folder / f"{run_name(own)}.json"
+    cost: float = measured_once(path, lambda: {"cost": relative_cost(own, plain)})["cost"]
+    return cost
+
+
+def allowed_steps(
+    best: Mapping[Cell, Try], cost: Mapping[Cell, float], request: Request
+) -> dict[Cell, int | None]:
+    """The steps of each cell, so that all cells of a method cost what the method alone costs;
+    None: all steps."""
     if request.budget == "equal-steps":
-        return dict.fromkeys(best, 1.0)
+        return dict.fromkeys(best)
+    configs = {cell: final_config(attempt, request, 0) for cell, attempt in best.items()}
     if request.budget == "equal-passes":
         from .pass_count import rows_per_step
 
-        cost = {cell: rows_per_step(test_config(t, request, 0, 1)) for cell, t in best.items()}
-    else:
-        cost = {cell: seconds_per_step(result) for cell, result in tried.items()}
-    return {cell: min(1.0, cost.get(Cell(cell.method), own) / own) for cell, own in cost.items()}
+        rows = {cell: rows_per_step(config) for cell, config in configs.items()}
+        cost = {cell: own / rows.get(Cell(cell.method), own) for cell, own in rows.items()}
+    return {
+        cell: math.ceil(planned_steps(config) / cost[cell]) if cost.get(cell, 1) > 1 else None
+        for cell, config in configs.items()
+    }
 
 
-def seconds_per_step(result: Result) -> float:
-    """Of training alone; on a CPU the processor's seconds, which other work does not lengthen."""
-    whole: float = result["seconds"]
-    training = 1 - sum(result["seconds_evaluating"]) / max(whole, 1e-9)
-    if result["config"]["device"] == "cpu":
-        whole = result.get("seconds_cpu") or whole
-    return max(whole * training, 1e-9) / result["steps"]
+def planned_steps(config: RunConfig) -> int:
+    from ...runs.build import build, completed
+
+    return build(completed(config)).loop.planned_steps()
 
 
 def memory_gap(result: Result) -> float | None:
@@ -140,7 +168,10 @@ def memory_gap(result: Result) -> float | None:
 
 
 def findings_of(
-    best: Mapping[Cell, Try], results: Mapping[tuple[Cell, int], Result], request: Request
+    best: Mapping[Cell, Try],
+    results: Mapping[tuple[Cell, int], Result],
+    cost: Mapping[Cell, float],
+    request: Request,
 ) -> Findings:
     def values(cell: Cell, read: Callable[[Result], float | None]) -> dict[int, float | None]:
         return {seed: read(r) for (own, seed), r in results.items() if own == cell}
@@ -160,11 +191,9 @@ def findings_of(
         if cell.regularizers and found:
             row |= {"gain": found.mean, "gain_low": found.low, "gain_high": found.high}
             row["gain_p"] = found.p
-        plain = [s for s in values(alone, seconds_per_step).values() if s]
-        cost = fmean(map(seconds_per_step, mine)) / fmean(plain) if plain else None
-        config = mine[0]["config"]
-        row |= {"chosen": _chosen(cell, config), "factor": attempt.factor, "cost": cost}
-        row |= {"epochs": config["training"]["epochs"], "seeds": len(mine)}
+        chosen = _chosen(cell, mine[0]["config"])
+        row |= {"chosen": chosen, "factor": attempt.factor, "cost": cost.get(cell)}
+        row |= {"steps": mine[0]["steps"], "seeds": len(mine)}
         rows.append(row | {"command": command_of(cell, request)})
     return Findings(rows, COLUMNS, _notes(request))
 
@@ -192,10 +221,10 @@ def _chosen(cell: Cell, config: Mapping[str, Any]) -> str:
 def _notes(request: Request) -> list[str]:
     budget = {
         "equal-steps": "All cells of a method train for the same number of steps.",
-        "equal-passes": "Epochs are shortened so that as many rows pass forward through networks "
-        "as with the method alone, but one epoch at least.",
-        "equal-seconds": "Epochs are shortened by the time of a step in the tuning runs, so that a "
-        "cell trains as long as the method alone, but one epoch at least.",
+        "equal-passes": "Cells whose steps let more rows pass forward through networks than the "
+        "method's alone take fewer steps: as many rows pass in all.",
+        "equal-seconds": "Cells whose steps take longer than the method's alone take fewer steps: "
+        "all cells of a method train equally long. Work at the ends of tasks is not counted.",
     }[request.budget]
     tries = "1 try" if request.tries == 1 else f"{request.tries} tries"
     small = (
@@ -209,7 +238,7 @@ def _notes(request: Request) -> list[str]:
         "learning rate, then the regularisers around their default strengths, at the method's "
         "best rate. Test seeds are others.",
         budget,
-        "Cost: seconds of a training step over those of the method alone, in these runs.",
+        "Cost: the time of a training step over that of the method alone, both taking turns.",
     ]
 
 

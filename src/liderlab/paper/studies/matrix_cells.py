@@ -122,16 +122,17 @@ def tuning_config(attempt: Try, request: Request) -> RunConfig:
     return _config(attempt, request, held_out)
 
 
-def test_config(best: Try, request: Request, seed: int, share: float) -> RunConfig:
-    """A run on the test images. share: of the epochs, which the budget leaves to this cell."""
+def final_config(best: Try, request: Request, seed: int, steps: int | None = None) -> RunConfig:
+    """A run on the test images. steps: all that the budget leaves to this cell."""
     often = 10 if request.smoke else 100
     changes: Tree = {"seed": seed, "evaluate": f"every:{often}"}
     whole = _config(best, request, changes)
-    if share == 1:
+    if steps is None:
         return whole
     from ...runs.build import completed
 
-    return with_epochs(whole, max(1, round(completed(whole).training.epochs * share)))
+    # the scale has lowered the epochs by now; the budget then replaces them
+    return make_config(completed(whole).model_dump(), {"training": {"budget": {"steps": steps}}})
 
 
 def _config(attempt: Try, request: Request, changes: Tree) -> RunConfig:

@@ -12,7 +12,7 @@ from torch import Tensor
 from ...backbones.network import Network
 from ...config.merging import make_config
 from ...config.schema import RunConfig
-from ...training.events import StepDone
+from .second_task import steps_of_second_task
 
 STEPS = 5
 
@@ -20,10 +20,8 @@ STEPS = 5
 def rows_per_step(config: RunConfig) -> float:
     """Rows that a step of this method, with these regularisers, lets pass forward through the
     network and its copies, in the second task of a small run."""
-    from ...runs.build import build, completed
-
     method = config.method.model_dump()
-    training = {"epochs": 10**6, "batch_size": config.training.batch_size}
+    training = {"batch_size": config.training.batch_size}
     small = make_config(
         {
             "benchmark": {"name": "synthetic", "tasks": 2, "classes": 4, "per_class": 64},
@@ -34,16 +32,11 @@ def rows_per_step(config: RunConfig) -> float:
             "training": {**training, "replay_size": config.training.replay_size},
         }
     )
-    loop = build(completed(small)).loop
-    loop._epochs = 1  # of the first task
     with counted() as rows:
-        for event in loop:
-            if not isinstance(event, StepDone):
-                break  # the first task has ended
+        steps = steps_of_second_task(small)
         rows.clear()
-        loop._epochs = 10**6
-        steps = len(list(islice(loop, STEPS)))
-    return sum(rows) / steps
+        taken = len(list(islice(steps, STEPS)))
+    return sum(rows) / taken
 
 
 @contextmanager

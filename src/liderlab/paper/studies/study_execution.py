@@ -7,7 +7,6 @@ DIR/STUDY/result.json   its findings
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +14,12 @@ from typing import Any, Protocol
 
 from ...config.schema import RunConfig
 from ...errors import RunFailed, UserError
-from ...files import write_atomically
 from ...runs.folder import RunFolder
 from ...runs.planned_run import PlannedRun
 from . import find_study
 from .case_runs import plan_runs
 from .cases import SMOKE, Request, stand_in
+from .measured_values import measured_once
 from .study_definition import Findings, FinishedCase, RunAll, Study
 
 
@@ -181,20 +180,16 @@ def check_inputs(plans: Sequence[PlannedRun], otherwise: str = "") -> None:
 def _measured(
     study: Study, plan: PlannedRun, request: Request, folder: Path, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """The value of the study's `measure` for a run: computed once, then read from its file."""
-    if study.measure is None:
+    """The values that the study's `measure` finds in a run."""
+    make = study.measure
+    if make is None:
         return {}
-    path = folder / f"{plan.name}-{request.scale}.json"
-    try:
-        kept: dict[str, Any] = json.loads(path.read_bytes())
-        return kept
-    except (OSError, ValueError):
-        pass
-    say(f"measuring {plan.name}")
-    found = study.measure(plan.folder, request.scale)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, json.dumps(found).encode())
-    return found
+
+    def measure() -> dict[str, Any]:
+        say(f"measuring {plan.name}")
+        return make(plan.folder, request.scale)
+
+    return measured_once(folder / f"{plan.name}-{request.scale}.json", measure)
 
 
 def _notes(study: Study, request: Request, failed: dict[str, str]) -> list[str]:

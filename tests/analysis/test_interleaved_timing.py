@@ -2,8 +2,8 @@
 
 import pytest
 
-from liderlab.bench import interleaved_timing
-from liderlab.bench.interleaved_timing import Ratio, time_in_turns
+from liderlab.analysis import interleaved_timing
+from liderlab.analysis.interleaved_timing import Ratio, time_in_turns
 
 
 def test_actions_take_turns_and_the_first_round_does_not_count(monkeypatch) -> None:
