@@ -123,6 +123,15 @@ def test_the_cpu_scale_of_cifar100_keeps_every_image() -> None:
     }
 
 
+@pytest.mark.parametrize(("scale", "width"), [("cpu", 96), ("smoke", 12), ("paper", 96)])
+def test_a_preset_may_keep_its_width(scale: str, width: int) -> None:
+    config = complete({"preset": "cifar100-vit-500-er-ace", "scale": scale})
+    assert config.backbone.options["width"] == width
+    narrow = {"backbone": {"width": 24}}
+    own = complete({"preset": "cifar100-vit-500-er-ace", "scale": "cpu"}, narrow)
+    assert own.backbone.options["width"] == 24
+
+
 def test_a_value_is_never_raised() -> None:
     few = {"training": {"epochs": 1}, "benchmark": {"name": "synthetic", "train_per_class": 2}}
     config = complete(few, {"scale": "smoke"})

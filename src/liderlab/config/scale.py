@@ -86,7 +86,8 @@ def shrink(config: Mapping[str, Any]) -> Tree:
 
 def _smaller(config: Mapping[str, Any], name: str) -> Tree:
     """New values by dotted name; None drops an option."""
-    scale, new = SCALES[name], _of_preset(config, name)
+    scale, planned = SCALES[name], _of_preset(config, name)
+    new = {field: low for field, low in planned.items() if not _as_low(_value(config, field), low)}
     own_network = bool(new)
 
     def cap(section: str, key: str, most: int | None) -> None:
@@ -109,7 +110,7 @@ def _smaller(config: Mapping[str, Any], name: str) -> Tree:
     width = config["backbone"].get("width")
     if width and keeps_width and not own_network and name != "paper":
         new |= _width_of_weights(config)
-    if width and scale.divide_width > 1 and not keeps_width:
+    if width and scale.divide_width > 1 and not keeps_width and "backbone.width" not in planned:
         new["backbone.width"] = max(1, width // scale.divide_width)
     return new
 
@@ -139,8 +140,7 @@ def _of_preset(config: Mapping[str, Any], scale: str) -> Tree:
     given = (config["backbone"].get("name"), config["pretrained"])
     if given != (chosen.config["backbone"]["name"], chosen.config["pretrained"]):
         return {}
-    values = chosen.scales.get(scale, {}).items()
-    return {field: new for field, new in values if not _as_low(_value(config, field), new)}
+    return chosen.scales.get(scale, {})
 
 
 def _width_of_weights(config: Mapping[str, Any]) -> Tree:
