@@ -1,4 +1,4 @@
-"""Laws that hold for methods and regularisers on every kind of stream.
+"""Laws that hold for methods and regularisers on every kind of stream, and with a transformer.
 
 Every kind has a few pairs; the slow tests go through all pairs that a kind allows.
 """
@@ -13,15 +13,20 @@ from typing import Any
 import pytest
 import torch
 
+from liderlab.backbones import BACKBONES
+from liderlab.backbones.vit import ViT
 from liderlab.config.compatibility import why_not
 from liderlab.methods import METHODS
+from liderlab.registry import Entry
 from liderlab.regularizers import REGULARIZERS
 from liderlab.training.loop import Loop, StepDone
 from liderlab.types import State
 from short_options import SMALL, short_options
 
-KINDS = ("unequal", "domains", "blurry", "noisy", "task-free")
+KINDS = ("unequal", "domains", "blurry", "noisy", "task-free", "transformer")
 FEW = [
+    ("transformer", "er-ace", "lider"),
+    ("transformer", "der++", "star"),
     ("unequal", "x-der-rpc", None),
     ("unequal", "icarl", "lider"),
     ("domains", "er-ace", "lider"),
@@ -64,6 +69,10 @@ REST = [pytest.param(*case, marks=pytest.mark.slow) for case in ALL if case not 
 every_case = pytest.mark.parametrize(("kind", "method", "regularizer"), [*FEW, *REST])
 
 
+def small_vit(classes: int, image_shape: tuple[int, int, int], *, width: int) -> ViT:
+    return ViT(classes, image_shape, width=width, depth=2, patch=4)
+
+
 def through_file(state: State) -> State:
     file = io.BytesIO()
     torch.save(state, file)
@@ -80,20 +89,25 @@ def test_a_pair_trains_and_resumes_to_the_bit_on_every_stream(
     build: Callable[..., Loop],
     stream_of_kind: Callable[[str], Any],
     differences: Callable[..., list[str]],
+    monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
     """The resumed run keeps its images on disk: that changes nothing either."""
+    monkeypatch.setitem(BACKBONES, "small-vit", Entry(small_vit, ""))
+    streams = {"task-free": "blurry", "transformer": "plain"}
+    network = {"backbone": "small-vit"} if kind == "transformer" else {}
 
     def new(**memory: Any) -> Loop:
         return build(
             method,
             {} if regularizer is None else {regularizer: SMALL.get(regularizer, {})},
-            stream=stream_of_kind("blurry" if kind == "task-free" else kind),
+            stream=stream_of_kind(streams.get(kind, kind)),
             seed=3,
             epochs=1,
             options=short_options(method, 2),
             task_free=kind == "task-free",
             memory=memory,
+            **network,
         )
 
     whole = new()

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from liderlab.backbones import BACKBONES
 from liderlab.backbones.convnet import ConvNet
 from liderlab.backbones.network import Network
+from liderlab.backbones.vit import ViT
 from liderlab.config.compatibility import why_not
 from liderlab.distributed.batchnorm import share_batch_norm
 from liderlab.distributed.team import OutOfStep, Team
@@ -93,7 +94,15 @@ class Pooled(nn.Module):
         return self.fc(self.features(x))
 
 
-OWN = {"plain": Entry(Plain, "without BatchNorm"), "pooled": Entry(Pooled, "1x1 maps")}
+def small_vit(classes: int, image_shape: tuple[int, int, int], *, width: int = 8) -> ViT:
+    return ViT(classes, image_shape, width=width, depth=2, patch=4)
+
+
+OWN = {
+    "plain": Entry(Plain, "without BatchNorm"),
+    "pooled": Entry(Pooled, "1x1 maps"),
+    "small-vit": Entry(small_vit, "tokens"),
+}
 
 RECIPE = Recipe(lr=0.05, momentum=0.5, weight_decay=1e-4, batch_size=8, replay_size=8)
 UNEVEN = replace(RECIPE, batch_size=7, replay_size=5)  # 24 rows: 7, 7, 7, 3
@@ -233,6 +242,18 @@ def cases() -> dict[str, dict[str, Any]]:
     shared["shared BatchNorm star"] = {"method": "er", "regularizers": {"star": {}}, **norm}
     shared["shared BatchNorm idle"] = {"method": "er", "recipe": TINY, **norm}
     shared["shared BatchNorm pooled"] = {"method": "er", **norm, "backbone": "pooled"}
+    transformers: dict[str, dict[str, Any]] = {
+        f"transformer {name}": {"method": "er-ace", "regularizers": regularizers, "recipe": recipe}
+        | {"backbone": "small-vit"}
+        for name, regularizers, recipe in [
+            ("alone", {}, UNEVEN),
+            ("lider", {"lider": SPATIAL}, UNEVEN),
+            ("batch form", {"lider": BATCH}, RECIPE),
+            ("idle lider", {"lider": SPATIAL}, TINY),
+            ("star", {"star": {}}, UNEVEN),
+            ("oewc", {"oewc": {}}, RECIPE),
+        ]
+    }
     own: dict[str, dict[str, Any]] = {
         "own BatchNorm": {
             "method": "der++",
@@ -243,7 +264,7 @@ def cases() -> dict[str, dict[str, Any]]:
         "own BatchNorm idle": {"method": "er", "recipe": TINY, "backbone": "pooled"},
         "dropout": {"method": "er", "regularizers": {"ssgd": {}}},
     }
-    return found | more | shared | own
+    return found | more | shared | transformers | own
 
 
 def make(team: Team, case: Mapping[str, Any]) -> Loop:
