@@ -1,20 +1,35 @@
-"""Mammoth and this package at the same job, taking turns: seconds and memory of whole processes.
+"""Mammoth, Avalanche and this package at the same job, taking turns.
 
-    python benchmarks/peers.py CHECKOUT PYTHON DATA [--width 64] [--rounds 3]
+    python benchmarks/peers.py --mammoth CHECKOUT PYTHON --avalanche PYTHON DATA
+        [--width 64] [--steps N] [--rounds 3] [--jobs er-ace …] [--out FILE]
 
-ER-ACE, alone and with LiDER, on two tasks of CIFAR-100, ResNet18, batches of 64 and 64 replayed, a
-memory of 500, one thread, each with its own data path and evaluation. Both commands run with few
-steps per task and with more: the difference is the time of a step, all else is the time to start,
-load data, evaluate and end. Nothing of Mammoth is imported here. The runs are far too short for an
-accuracy, and Mammoth's tasks have ten classes, ours fifty, which changes no time.
+ER-ACE and DER++, with and without LiDER (Avalanche has none), on the first two of CIFAR-100's ten
+tasks: one epoch, or --steps steps a task; ResNet18, batches of 64 and 64 replayed, a memory of 500,
+SGD at 0.03, one thread; each lab with its own data path, augmentation, memory, network code and
+evaluation of all test images so far after each task. Nothing of a peer is imported or changed here:
+`peer_probe.py` runs its command and notes when each optimizer step ends. Measured, in processor
+seconds unless it says otherwise:
 
-CHECKOUT: Mammoth's source. PYTHON: the interpreter of the environment in which it runs. DATA: its
-`--base_path`, with CIFAR100/cifar-100-python (here: `lider data prepare cifar100`).
+    images_per_second   training images of the stream over the time of the whole process
+    first_step          from the command to the end of the first step
+    step                the median step of the second task
+    evaluation          from task to task, less one step: 1,000 test images, and the end of a task
+    memory              the most that the process held, in MB
+    accuracy            on the test images of both tasks at the end, in percent
+    wall                seconds of the whole process by the wall clock
+
+Every process appends a line to --out; lines there count as measured, so that the command goes on
+where it was stopped. Ratios are those of a round's pairs: median and extremes.
+
+CHECKOUT: Mammoth's source; the PYTHONs: interpreters of environments in which Mammoth and Avalanche
+run. DATA: Mammoth's `--base_path`, with CIFAR100/cifar-100-python, which Avalanche reads too (here:
+`lider data prepare cifar100`). docs/peers.md says how to make the environments.
 """
 
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,33 +37,58 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-STEPS = (2, 8)  # per task
-TASKS, ROWS = 2, 64
-JOBS = {"er-ace": ("er_ace", []), "er-ace + LiDER": ("er_ace_lider", ["--lider"])}
-LIDER = ["--alpha_lip_lambda", "0.3", "--beta_lip_lambda", "0.1"]
+HERE = Path(__file__).parent
+TASKS, ROWS, EPOCH = 2, 64, 5000
+JOBS = ["er-ace", "der++", "er-ace + LiDER", "der++ + LiDER"]
+QUANTITIES = {"images_per_second": 2, "first_step": 1, "step": 3, "evaluation": 1, "memory": 0}
+Row = dict[str, Any]
 
 
-def run(command: list[str], folder: Path | None = None) -> tuple[float, float, float]:
-    """Seconds by the wall clock and of the processor, and peak memory in MB, of a process."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    with tempfile.TemporaryFile() as output:
-        start = time.perf_counter()
-        process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - start
-        if status:
+def probed(python: str, command: list[str], folder: Path) -> tuple[Row, str]:
+    """Run a command under the probe: its times, its peak memory and its output."""
+    with tempfile.TemporaryDirectory() as place:
+        times = Path(place) / "times"
+        words = [python, str(HERE / "peer_probe.py"), str(times), str(folder), *command]
+        threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+        environment = os.environ | threads | {"PROBE_START": repr(time.time())}
+        with tempfile.TemporaryFile() as output:
+            start = time.perf_counter()
+            process = subprocess.Popen(
+                words, env=environment, stdout=output, stderr=subprocess.STDOUT
+            )
+            _, status, usage = os.wait4(process.pid, 0)
+            wall = time.perf_counter() - start
             output.seek(0)
-            sys.exit(output.read().decode(errors="replace")[-2000:])
-    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+            said = output.read().decode(errors="replace")
+        if status:
+            sys.exit(f"{' '.join(command)} failed:\n{said[-3000:]}")
+        ends = [json.loads(line) for line in times.read_text().splitlines()]
+    spent = usage.ru_utime + usage.ru_stime
+    return times_of(ends, spent) | {"memory": usage.ru_maxrss / 1024, "wall": wall}, said
 
 
-def mammoth(options: argparse.Namespace, job: str, steps: int) -> tuple[float, float, float]:
-    model, lider = JOBS[job]
+def times_of(ends: list[list[float]], spent: float) -> Row:
+    """The quantities above. ends: of each step, by the wall clock and the processor's."""
+    half = len(ends) // TASKS
+    steps = [b[1] - a[1] for a, b in zip(ends[half:], ends[half + 1 :], strict=False)]
+    step = median(steps)
+    return {
+        "steps": len(ends),
+        "images_per_second": min(len(ends) * ROWS, TASKS * EPOCH) / spent,
+        "first_step": ends[0][1],
+        "first_step_wall": ends[0][0],
+        "step": step,
+        "evaluation": ends[half][1] - ends[half - 1][1] - step,
+    }
+
+
+def mammoth(options: argparse.Namespace, job: str) -> Row:
+    method, _, lider = job.partition(" + ")
+    checkout, python = options.mammoth
     arguments = {
-        "model": model,
+        "model": {"er-ace": "er_ace", "der++": "derpp"}[method] + ("_lider" if lider else ""),
         "dataset": "seq-cifar100",
         "backbone": "resnet18",
         "num_filters": options.width,
@@ -56,66 +96,127 @@ def mammoth(options: argparse.Namespace, job: str, steps: int) -> tuple[float, f
         "lr": 0.03,
         "batch_size": ROWS,
         "minibatch_size": ROWS,
-        "fitting_mode": "iters",
-        "n_iters": steps,
+        "n_epochs": 1,
         "stop_after": TASKS,
-        "debug_mode": 1,  # at most seven batches of each task are tested
         "num_workers": 0,
-        "base_path": f"{options.data}/",
+        "base_path": f"{options.data.resolve()}/",
     }
+    if options.steps:
+        del arguments["n_epochs"]
+        arguments |= {"fitting_mode": "iters", "n_iters": options.steps}
+    if method == "der++":
+        arguments |= {"alpha": 0.1, "beta": 0.5}
+    if lider:
+        arguments |= {"alpha_lip_lambda": 0.3, "beta_lip_lambda": 0.1}
     words = [word for name, value in arguments.items() for word in (f"--{name}", str(value))]
-    extra = LIDER if lider else []
-    return run([str(options.python), "main.py", *words, *extra], options.checkout)
+    row, said = probed(python, ["main.py", *words], Path(checkout))
+    found = re.findall(r"Accuracy for 2 task\(s\):.*?\[Class-IL\]: *([\d.]+)", said, re.DOTALL)
+    return row | {"accuracy": float(found[-1])}
 
 
-def here(options: argparse.Namespace, job: str, steps: int) -> tuple[float, float, float]:
+def avalanche(options: argparse.Namespace, job: str) -> Row:
+    steps = ["--steps", str(options.steps)] if options.steps else []
+    words = [str(HERE / "peer_avalanche.py"), job, str((options.data / "CIFAR100").resolve())]
+    row, said = probed(options.avalanche, [*words, "--width", str(options.width), *steps], HERE)
+    return row | {"accuracy": float(said.split()[-1])}
+
+
+def here(options: argparse.Namespace, job: str) -> Row:
+    method, _, lider = job.partition(" + ")
     fields = {
-        "benchmark.tasks": TASKS,
-        "benchmark.train_per_class": -(-steps * ROWS // 50),
-        "benchmark.test_per_class": 9,  # 450 of each task; Mammoth tests 448
         "backbone.width": options.width,
         "training.batch_size": ROWS,
         "training.replay_size": ROWS,
-        "training.budget.steps": TASKS * steps,
+        "training.epochs": 1,
+        "training.milestones": [],
         "training.lr": 0.03,
         "threads": 1,
     }
-    assigned = [word for name, value in fields.items() for word in ("--set", f"{name}={value}")]
-    method = ["--method", "er-ace", "--buffer", "500", "--backbone", "resnet18", *JOBS[job][1]]
+    if options.steps:
+        fields["training.budget.steps"] = TASKS * options.steps
+    words = [word for name, value in fields.items() for word in ("--set", f"{name}={value}")]
+    words += ["--method", method, "--buffer", "500", "--backbone", "resnet18"]
+    words += ["--lider"] if lider else []
+    words += ["--import", str(HERE / "peer_stream.py"), "--benchmark", "first-tasks"]
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "liderlab", "run", "--benchmark", "split-cifar100"]
-        return run([*command, *method, *assigned, "--out", f"{folder}/run"])
+        out = Path(folder) / "run"
+        command = ["-m", "liderlab", "run", *words, "--out", str(out)]
+        row, _ = probed(sys.executable, command, HERE)
+        result = json.loads((out / "result.json").read_text())
+    return row | {"accuracy": result["class_incremental"]["faa"]}
 
 
-LABS: dict[str, Callable[[argparse.Namespace, str, int], tuple[float, float, float]]] = {
+LABS: dict[str, Callable[[argparse.Namespace, str], Row]] = {
     "mammoth": mammoth,
+    "avalanche": avalanche,
     "here": here,
 }
 
 
+def plan(options: argparse.Namespace) -> list[Row]:
+    """Every process, in order: in each round, the labs of a job one after the other."""
+    given = [lab for lab in LABS if lab == "here" or getattr(options, lab)]
+    return [
+        {"job": job, "lab": lab, "round": number, "width": options.width, "limit": options.steps}
+        for number in range(options.rounds)
+        for job in options.jobs
+        for lab in (given if number % 2 else given[::-1])
+        if not (lab == "avalanche" and "LiDER" in job)
+    ]
+
+
+def ratios(rows: list[Row], job: str, lab: str, quantity: str) -> list[float]:
+    """Those of the lab's process to ours, of each round, sorted."""
+    both = [
+        {row["round"]: row[quantity] for row in rows if (row["job"], row["lab"]) == (job, name)}
+        for name in (lab, "here")
+    ]
+    return sorted(both[0][number] / both[1][number] for number in both[0].keys() & both[1].keys())
+
+
+def table(rows: list[Row]) -> str:
+    """A Markdown table: each lab's medians, and the ratios of the peers' to ours."""
+    lines = ["| job | lab | " + " | ".join(QUANTITIES) + " | accuracy |"]
+    lines.append("|---|---|" + "---:|" * (len(QUANTITIES) + 1))
+    for job, lab in dict.fromkeys((row["job"], row["lab"]) for row in rows):
+        own = [row for row in rows if (row["job"], row["lab"]) == (job, lab)]
+        cells = [
+            f"{median(r[name] for r in own):.{digits}f}" for name, digits in QUANTITIES.items()
+        ]
+        lines.append(f"| {job} | {lab} | {' | '.join(cells)} | {own[-1]['accuracy']:.1f} |")
+        if lab == "here":
+            continue
+        cells = []
+        for name in QUANTITIES:
+            found = ratios(rows, job, lab, name)
+            spread = f"{median(found):.2f} ({found[0]:.2f}…{found[-1]:.2f})" if found else ""
+            cells.append(spread)
+        lines.append(f"| | {lab} / here | {' | '.join(cells)} | |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("checkout", type=Path)
-    parser.add_argument("python", type=Path)
     parser.add_argument("data", type=Path)
+    parser.add_argument("--mammoth", nargs=2, metavar=("CHECKOUT", "PYTHON"))
+    parser.add_argument("--avalanche", metavar="PYTHON")
     parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--steps", type=int)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", nargs="+", choices=JOBS, default=JOBS)
+    parser.add_argument("--out", type=Path, default=Path("runs/peers.jsonl"))
     options = parser.parse_args()
-    for job in JOBS:
-        found: dict[str, list[dict[str, float]]] = {lab: [] for lab in LABS}
-        for number in range(options.rounds):
-            for lab, measure in list(LABS.items())[:: 1 if number % 2 else -1]:
-                few, many = (measure(options, job, steps) for steps in STEPS)
-                step = (many[1] - few[1]) / (TASKS * (STEPS[1] - STEPS[0]))
-                rest = few[1] - TASKS * STEPS[0] * step
-                row = {"step": step, "rest": rest, "memory": many[2], "wall": many[0]}
-                found[lab].append(row)
-                print(json.dumps({"job": job, "lab": lab, **row}), flush=True)
-        for quantity in ("step", "rest", "memory"):
-            pairs = zip(found["mammoth"], found["here"], strict=True)
-            ratios = sorted(theirs[quantity] / ours[quantity] for theirs, ours in pairs)
-            spread = f"{ratios[0]:.2f}…{ratios[-1]:.2f}"
-            print(f"{job}, {quantity}: mammoth / here {median(ratios):.2f} ({spread})", flush=True)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    lines = options.out.read_text().splitlines() if options.out.exists() else []
+    rows = [json.loads(line) for line in lines]
+    planned = plan(options)
+    for process in planned:
+        if not any(process.items() <= row.items() for row in rows):
+            rows.append(process | LABS[process["lab"]](options, process["job"]))
+            with options.out.open("a") as file:
+                print(json.dumps(rows[-1]), file=file)
+            print(json.dumps(rows[-1]), flush=True)
+    print(table([row for row in rows if any(p.items() <= row.items() for p in planned)]))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from liderlab.training import eager_calls
 from liderlab.training.eager_calls import MARK, eager_bookkeeping, eager_step
@@ -71,6 +72,19 @@ def test_hooks_of_an_optimizer_are_called() -> None:
     optimizer.register_step_post_hook(lambda *_: calls.append(1))
     weights.sum().backward()
     eager_step(optimizer)
+    assert calls == [1]
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_hooks_of_all_optimizers_are_called() -> None:
+    weights, calls = torch.ones(2, requires_grad=True), []
+    optimizer = torch.optim.SGD([weights], lr=0.1)
+    weights.sum().backward()
+    hook = register_optimizer_step_post_hook(lambda *_: calls.append(1))
+    try:
+        eager_step(optimizer)
+    finally:
+        hook.remove()
     assert calls == [1]
 
 

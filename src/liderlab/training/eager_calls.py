@@ -15,6 +15,7 @@ from contextlib import contextmanager
 
 import torch
 from torch.optim import Optimizer
+from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
 MARK = "__dynamo_disable"
 """Where torch keeps the uncompiled form of a function, once it has asked its compiler for it."""
@@ -51,7 +52,8 @@ def eager_bookkeeping() -> Iterator[None]:
 
 def eager_step(optimizer: Optimizer) -> None:
     """`optimizer.step()`."""
-    hooks = optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks
+    own = optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks
+    hooks = any((*own, _global_optimizer_pre_hooks, _global_optimizer_post_hooks))
     if compiler_loaded() or hooks or not type(optimizer).__module__.startswith("torch.optim."):
         optimizer.step()
     else:
