@@ -107,7 +107,7 @@ def _find_maps(network: nn.Module, example: Tensor) -> list[str]:
 
 def _find_blocks(network: nn.Module, example: Tensor) -> list[str]:
     """The longest row of siblings of one type that give tokens (n, N, D) of one shape."""
-    names = [name for name, module in network.named_modules() if [*module.children()]]
+    names = [name for name, module in network.named_modules() if name and [*module.children()]]
     groups: dict[tuple[str, type, torch.Size], list[str]] = {}
     for name, shape in _output_shapes(network, names, example, dimensions=3).items():
         key = (name.rpartition(".")[0], type(network.get_submodule(name)), shape)
