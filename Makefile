@@ -31,7 +31,7 @@ test: $(TOOLS)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 test-all: $(TOOLS)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" -n auto --maxprocesses 4
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" -n auto --maxprocesses 4 --dist worksteal
 
 docs: $(TOOLS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
