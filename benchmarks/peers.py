@@ -136,7 +136,7 @@ def here(options: argparse.Namespace, job: str) -> Row:
         fields["training.budget.steps"] = TASKS * options.steps
     words = [word for name, value in fields.items() for word in ("--set", f"{name}={value}")]
     words += ["--method", method, "--buffer", "500", "--backbone", "resnet18"]
-    words += ["--lider"] if lider else []
+    words += ["--evaluate", "seen", *(["--lider"] if lider else [])]  # as the peers do
     words += ["--import", str(HERE / "peer_stream.py"), "--benchmark", "first-tasks"]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"

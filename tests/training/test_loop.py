@@ -348,6 +348,24 @@ def test_a_run_starts_by_training_and_measures_the_untrained_network_later(build
             assert loop.evaluation.untrained[known:].isnan().all()
 
 
+def test_evaluation_can_leave_out_tasks_that_are_not_seen_yet(build: Build) -> None:
+    every, seen = build("er"), build("er", evaluate="seen")
+    for loop in (every, seen):
+        for _ in loop:
+            pass
+    tasks = torch.ones(3, 3).tril().bool()
+    for setting in ("class_incremental", "task_incremental", "on_memory"):
+        full, part = (getattr(loop.evaluation, setting) for loop in (every, seen))
+        assert torch.equal(part[tasks].nan_to_num(-1), full[tasks].nan_to_num(-1))
+        assert part[~tasks].isnan().all()
+    expected = every.evaluation.summary()["task_incremental"]
+    found = seen.evaluation.summary()["task_incremental"]
+    assert (found["fwt"], found["untrained"]) == (None, [None] * 3)
+    assert [found[name] for name in ("faa", "ff", "aia")] == [
+        expected[name] for name in ("faa", "ff", "aia")
+    ]
+
+
 def test_evaluation_can_wait_for_the_last_task(build: Build) -> None:
     every, last = build("er"), build("er", evaluate="last")
     for loop in (every, last):

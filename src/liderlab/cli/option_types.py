@@ -182,10 +182,11 @@ Seed = Annotated[int | None, option("Seed of all random numbers.", TRAINING, def
 Evaluate = Annotated[
     str | None,
     option(
-        "Evaluate after every task, only after the last, or also every 50 steps (every:50).",
+        "Evaluate after every task; the same without FWT (seen); only after the last; or also "
+        "every 50 steps (every:50).",
         TRAINING,
         metavar="WHEN",
-        values=("every", "last", "every:50"),
+        values=("every", "seen", "last", "every:50"),
     ),
 ]
 Heads = Annotated[

@@ -145,10 +145,10 @@ ANYTIME_IMAGES = 200
 
 
 def _evaluate(value: Any) -> str:
-    if value not in ("every", "last") and not EVERY_STEPS.fullmatch(str(value)):
+    if value not in ("every", "seen", "last") and not EVERY_STEPS.fullmatch(str(value)):
         raise ValueError(
-            "expected every, last, every:50 (also every 50 steps) or every:50:1000 (with up to "
-            "1000 images of each task)"
+            "expected every, seen (every task, without FWT), last, every:50 (also every 50 steps) "
+            "or every:50:1000 (with up to 1000 images of each task)"
         )
     return str(value)
 
@@ -338,9 +338,10 @@ class RunConfig(Section):
     compile: the backend of torch.compile; null does not compile. devices: ranks that share the run,
     one device each. strategy: with several devices, BatchNorm over each one's rows (ddp) or over
     all rows (ddp-syncbn). threads: of each process; null takes torch's number. deterministic: null
-    means yes on the CPU, no elsewhere. evaluate: after every task, after the last one only, or
-    after every task and every 50 steps (every:50), with up to 200 images of each task or another
-    number of them (every:50:1000). tracker: also log to tensorboard, wandb, mlflow. log_every:
+    means yes on the CPU, no elsewhere. evaluate: after every task, the same on seen tasks only
+    (without FWT), after the last one only, or after every task and every 50 steps (every:50), with
+    up to 200 images of each task or another number of them (every:50:1000). tracker: also log to
+    tensorboard, wandb, mlflow. log_every:
     steps between lines of metrics.jsonl. checkpoint_every: steps (200) or time (30s, 5m, 1h); the
     end of a task always has a checkpoint. keep_tasks: keep the network after every task, in tasks/.
     on_nonfinite: stop at a step whose loss or gradient is not finite, or skip it.
@@ -386,6 +387,13 @@ class RunConfig(Section):
     @model_serializer(mode="wrap")
     def _numbered(self, dump: SerializerFunctionWrapHandler) -> Tree:
         return {"schema": SCHEMA, **dump(self)}
+
+    @property
+    def after_tasks(self) -> Literal["every", "seen", "last"]:
+        """What is evaluated at the end of tasks."""
+        if self.evaluate == "seen":
+            return "seen"
+        return "last" if self.evaluate == "last" else "every"
 
     @property
     def anytime(self) -> tuple[int, int] | None:

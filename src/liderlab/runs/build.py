@@ -165,7 +165,7 @@ def build(config: RunConfig, folder: Path | None = None, team: Team | None = Non
             look_every=1
             if device.type == "cpu" or config.on_nonfinite == "skip"
             else config.log_every,
-            evaluate="last" if config.evaluate == "last" else "every",
+            evaluate=config.after_tasks,
             budget=_budget(config, stream),
             stopping=_stopping(config, stream),
             anytime=Anytime(stream, *config.anytime) if config.anytime else None,

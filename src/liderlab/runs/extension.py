@@ -52,7 +52,7 @@ def continue_from(work: Run) -> None:
         raise UserError(f"the data of {folder.path} have changed: bring those back")
     loop.load_state_dict(_fitted(state, work, len(result["classes"])))
     last = loop.stream.tasks[tasks - 1]
-    if work.config.evaluate != "last":  # on the next task, which the run before did not know
+    if work.config.after_tasks == "every":  # on the next task, which the run before did not know
         loop.evaluation.after_task(
             loop.method.classifier(loop.network), loop.stream, last, loop.team
         )

@@ -49,13 +49,19 @@ class Evaluation:
             self.untrained[task.index] = accuracy(scores, y, task.classes)
 
     def after_task(
-        self, classifier: nn.Module, stream: Stream, now: Task, team: Team | None = None
+        self,
+        classifier: nn.Module,
+        stream: Stream,
+        now: Task,
+        team: Team | None = None,
+        *,
+        ahead: bool = True,
     ) -> None:
-        """Fill row `now` of both settings, and the confusion matrix."""
+        """Fill row `now` of both settings, and the confusion matrix. ahead: the next task, too."""
         classes, seen = len(stream.names), seen_classes(stream.tasks[: now.index + 1])
         side = classes if classes <= MOST_CLASSES else 0
         self.confusion = torch.zeros(side, side, dtype=torch.int64)
-        for task in stream.tasks[: now.index + 2]:
+        for task in stream.tasks[: now.index + 1 + ahead]:
             scores, y = score(classifier, stream, task.test, team=team)
             self.task_incremental[now.index, task.index] = accuracy(scores, y, task.classes)
             if task.index <= now.index:

@@ -77,7 +77,7 @@ class Loop:
         offer: str = "every-epoch",
         on_nonfinite: Literal["stop", "skip"] = "stop",
         look_every: int = 1,
-        evaluate: Literal["every", "last"] = "every",
+        evaluate: Literal["every", "seen", "last"] = "every",
         anytime: Anytime | None = None,
         budget: Budget | None = None,
         stopping: EarlyStopping | None = None,
@@ -293,12 +293,12 @@ class Loop:
             self.team.check_same("the network", digest(self.network.state_dict()))
             self.team.check_same("the memory", self.memory.digest())
         last = task.index == len(self.stream.tasks) - 1
-        if self._trained and (last or self._evaluate == "every"):
+        if self._trained and (last or self._evaluate != "last"):
             started = time.monotonic()
-            if self._evaluate == "every":
+            if ahead := self._evaluate == "every":
                 self._evaluate_untrained(task)
             classifier = self.method.classifier(self.network)
-            self.evaluation.after_task(classifier, self.stream, task, self.team)
+            self.evaluation.after_task(classifier, self.stream, task, self.team, ahead=ahead)
             self.evaluation.remember(classifier, self.stream, self.memory, task, self.team)
             self.evaluating[task.index] += time.monotonic() - started
         return self._measure(self.anytime, task) if self.anytime and self._trained else None

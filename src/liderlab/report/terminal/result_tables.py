@@ -86,6 +86,8 @@ def remarks(result: Result) -> list[str]:
     found = []
     if result["config"].get("evaluate") == "last":
         found.append("evaluated after the last task only: FF, BWT, FWT and AIA were not measured")
+    if result["config"].get("evaluate") == "seen":
+        found.append("evaluated on the tasks seen so far only: FWT was not measured")
     benchmark = result["config"].get("benchmark", {})
     if isinstance(benchmark.get("tasks"), list) or benchmark.get("base"):
         accuracy = result["class_incremental"]
