@@ -54,7 +54,7 @@ import pytest
         ("run --method gdumb --set training.schedule=cosine", "by SGD with a schedule of its own"),
         ("run --evaluate every:0", "every:50 (also every 50 steps)"),
         ("run --evaluate every:5:0", "every:50 (also every 50 steps)"),
-        ("run --evaluate sometimes", "expected every, last"),
+        ("run --evaluate sometimes", "expected every, seen"),
         ("run --method joint --evaluate every:5", "joint does not train task by task"),
         ("run --method gdumb --evaluate every:5", "gdumb does not train task by task"),
         ("run --set training.budget.steps=0", "training.budget.steps"),

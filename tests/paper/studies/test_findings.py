@@ -42,9 +42,12 @@ def rows(conducted: CompletedStudy, **where: Any) -> list[dict[str, Any]]:
     return [row for row in found if all(row[key] == value for key, value in where.items())]
 
 
+LONG = ("efficiency", "matrix")  # the first starts a process for each of its measurements
+
+
 @pytest.mark.parametrize(
-    "name",  # efficiency starts a process for each of its measurements
-    [pytest.param(n, marks=pytest.mark.slow) if n == "efficiency" else n for n in STUDIES],
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in STUDIES],
 )
 def test_a_study_writes_its_findings(conducted: Study, name: str, tmp_path: Path) -> None:
     study = conducted(name)
