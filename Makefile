@@ -28,7 +28,7 @@ test: $(TOOLS)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 test-all: $(TOOLS)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" -n auto --maxprocesses 4 --dist worksteal

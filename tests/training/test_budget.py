@@ -8,8 +8,10 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from liderlab.distributed.team import Team
 from liderlab.errors import UserError
 from liderlab.training.budget import Budget, Share
+from liderlab.training.cost import Cost
 from liderlab.training.events import StepDone
 from liderlab.training.loop import Loop
 from liderlab.training.schedules import make_schedule
@@ -143,6 +145,10 @@ def test_a_budget_of_seconds_ends_the_run(build: Build) -> None:
     counts = steps_by_task(loop)
     assert min(counts) >= 1
     assert 0.6 <= loop.cost.seconds <= time.monotonic() - began
+
+
+def test_seconds_are_not_rounded_up() -> None:
+    assert Cost(seconds=0.5996).spent("seconds", Team()) == 0.599
 
 
 @pytest.mark.parametrize("unit", ["steps", "passes"])

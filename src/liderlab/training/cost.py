@@ -39,5 +39,5 @@ class Cost:
     def spent(self, unit: str, team: Team) -> float:
         """The cost in steps, passes or seconds, the same number on all ranks."""
         if unit == "seconds":
-            return team.agree(round(1000 * self.seconds))[0] / 1000
+            return team.agree(int(1000 * self.seconds))[0] / 1000  # rounded, it could end early
         return float((self.steps if unit == "steps" else self.passes) or 0)
