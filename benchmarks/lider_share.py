@@ -7,15 +7,14 @@ The forms with λ of all 64 replayed rows, and the spatial one with λ of the fi
 """
 
 import argparse
-import time
 from statistics import median, quantiles
 
 from lider_clock import time_steps
+from liderlab.analysis.interleaved_timing import CLOCKS
 from liderlab.bench.measures import machine
 from liderlab.bench.workloads import loop_step, prepared_run
 
 STEPS = {("resnet18", 64, 32): 9, ("resnet18", 16, 32): 41, ("efficientnet-b2", 32, 84): 9}
-CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 FORMS = {
     "spatial": {},
     "spatial, 32 rows": {"rows_at_most": 32},

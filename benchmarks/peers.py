@@ -1,7 +1,7 @@
 """Mammoth, Avalanche and this package at the same job, taking turns.
 
-    python benchmarks/peers.py --mammoth CHECKOUT PYTHON --avalanche PYTHON DATA
-        [--width 64] [--steps N] [--rounds 3] [--jobs er-ace …] [--out FILE]
+    python benchmarks/peers.py DATA --mammoth CHECKOUT PYTHON --avalanche PYTHON [--width 64]
+        [--steps N] [--rounds 3] [--jobs er-ace …] [--out FILE]
 
 ER-ACE and DER++, with and without LiDER (Avalanche has none), on the first two of CIFAR-100's ten
 tasks: one epoch, or --steps steps a task; ResNet18, batches of 64 and 64 replayed, a memory of 500,
@@ -23,7 +23,7 @@ where it was stopped. Ratios are those of a round's pairs: median and extremes.
 
 CHECKOUT: Mammoth's source; the PYTHONs: interpreters of environments in which Mammoth and Avalanche
 run. DATA: Mammoth's `--base_path`, with CIFAR100/cifar-100-python, which Avalanche reads too (here:
-`lider data prepare cifar100`). docs/peers.md says how to make the environments.
+`lider data prepare cifar100`). docs/peers.md says what Mammoth needs to start.
 """
 
 import argparse

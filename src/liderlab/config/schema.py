@@ -341,10 +341,10 @@ class RunConfig(Section):
     means yes on the CPU, no elsewhere. evaluate: after every task, the same on seen tasks only
     (without FWT), after the last one only, or after every task and every 50 steps (every:50), with
     up to 200 images of each task or another number of them (every:50:1000). tracker: also log to
-    tensorboard, wandb, mlflow. log_every:
-    steps between lines of metrics.jsonl. checkpoint_every: steps (200) or time (30s, 5m, 1h); the
-    end of a task always has a checkpoint. keep_tasks: keep the network after every task, in tasks/.
-    on_nonfinite: stop at a step whose loss or gradient is not finite, or skip it.
+    tensorboard, wandb, mlflow. log_every: steps between lines of metrics.jsonl. checkpoint_every:
+    steps (200) or time (30s, 5m, 1h); the end of a task always has a checkpoint. keep_tasks: keep
+    the network after every task, in tasks/. on_nonfinite: stop at a step whose loss or gradient is
+    not finite, or skip it.
     """
 
     preset: Annotated[str | None, MayDiffer()] = None
