@@ -46,6 +46,7 @@ nbformat.write(notebook, "executed.ipynb")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("nbclient") is None, reason="nbclient is not installed")
 def test_tutorial_runs(tmp_path: Path) -> None:
     done = subprocess.run(

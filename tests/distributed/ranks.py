@@ -1,6 +1,6 @@
-"""One of the two real processes of test_ranks, which runs every case.
+"""One of the two real processes of test_ranks, which runs the cases of these names.
 
-    python ranks.py RANK FOLDER
+    python ranks.py RANK FOLDER CASE ...
 
 The same function, called in the test's own process with a team of one, gives what they are compared
 with. Both processes meet in a file of the folder: no port is taken.
@@ -12,7 +12,7 @@ import contextlib
 import importlib.util
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -348,16 +348,15 @@ def spoil(loop: Loop, team: Team) -> None:
     loop.method.losses = own_way  # type: ignore[method-assign]
 
 
-def main(rank: int, folder: Path) -> None:
+def main(rank: int, folder: Path, names: Sequence[str]) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     team = Team(rank, 2)
     (folder / f"{rank}.json").write_text(json.dumps(apart(team)))
-    torch.save(
-        {name: outcome(make(team, case)) for name, case in cases().items()}, folder / f"{rank}.pt"
-    )
+    known = cases()
+    torch.save({name: outcome(make(team, known[name])) for name in names}, folder / f"{rank}.pt")
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]))
+    main(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +24,34 @@ spec.loader.exec_module(ranks)
 
 OWN = [name for name in ranks.cases() if name.startswith(("own", "dropout"))]
 EQUAL = [name for name in ranks.cases() if name not in OWN]
+# Each kind of sharing once: rows, draws, BatchNorm, idle ranks, budgets. `make test-all` runs all.
+QUICK = (
+    *("er-ace alone", "er-ace lider", "der++ lider", "x-der-rpc lider", "icarl alone"),
+    *("a-gem alone", "gdumb lider", "gmed alone", "lwf alone", "ncm alone", "curvature"),
+    *("worst weights", "idle graph", "moved", "projected", "worst point", "flat"),
+    *("a head per task", "fresh", "past", "steps", "patience", "on disk", "uneven"),
+    *("clipped by norm", "idle", "task-free", "shared BatchNorm er", "shared BatchNorm idle"),
+    *("transformer lider", "own BatchNorm", "dropout"),
+)
+assert set(QUICK) <= set(ranks.cases())
+
+
+def marked(names: Iterable[str]) -> list[Any]:
+    return [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in names]
+
+
 PATIENCE = 500  # seconds, on the busiest of machines
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the outcome of every case on two ranks."""
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the outcome on two ranks of every case that a chosen test needs."""
     folder = tmp_path_factory.mktemp("ranks")
+    chosen = [item for item in request.session.items if item.path == request.path]
+    names = {item.callspec.params["case"] for item in chosen if hasattr(item, "callspec")}
     processes = [
         subprocess.Popen(
-            [sys.executable, str(WORKER), str(rank), str(folder)],
+            [sys.executable, str(WORKER), str(rank), str(folder), *sorted(names)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -54,13 +73,13 @@ def both(folder: Path) -> list[dict[str, Any]]:
     return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
 
 
-@pytest.mark.parametrize("case", ranks.cases())
+@pytest.mark.parametrize("case", marked(ranks.cases()))
 def test_ranks_agree_to_the_bit(case: str, both: list[dict[str, Any]], differences: Any) -> None:
     """Weights, targets, momentum, memory, generators, metrics and the value of every loss."""
     assert differences(both[0][case], both[1][case]) == []
 
 
-@pytest.mark.parametrize("case", EQUAL)
+@pytest.mark.parametrize("case", marked(EQUAL))
 def test_two_ranks_are_one_process(case: str, both: list[dict[str, Any]]) -> None:
     alone = ranks.outcome(ranks.make(Team(), ranks.cases()[case]))
     shared = both[0][case]

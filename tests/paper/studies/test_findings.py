@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from liderlab import LiDER
+from liderlab.config.schema import RunConfig
 from liderlab.paper.studies import STUDIES, find_study
+from liderlab.paper.studies.case_runs import plan_runs
 from liderlab.paper.studies.cases import Request, config_of
 from liderlab.paper.studies.study_execution import CompletedStudy
 from liderlab.paper.studies.which_lider import kind_of
@@ -42,7 +44,11 @@ def rows(conducted: CompletedStudy, **where: Any) -> list[dict[str, Any]]:
     return [row for row in found if all(row[key] == value for key, value in where.items())]
 
 
-LONG = ("efficiency", "matrix")  # the first starts a process for each of its measurements
+# ten seconds to a minute each: many runs, or a process for each of its measurements
+LONG = (
+    *("main", "which-lider", "poisoning", "single-epoch", "sensitivity"),
+    *("decision-surface", "efficiency", "matrix"),
+)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +78,7 @@ def test_a_study_writes_its_findings(conducted: Study, name: str, tmp_path: Path
         )
 
 
+@pytest.mark.slow
 def test_main_lies_between_its_bounds_and_stands_beside_the_paper(conducted: Study) -> None:
     study = conducted("main")
     joint, finetune = (rows(study, method=m)[0]["faa"] for m in ("joint", "finetune"))
@@ -94,6 +101,7 @@ def test_main_lies_between_its_bounds_and_stands_beside_the_paper(conducted: Stu
     assert gain["tuned"] == pytest.approx(sum(each) / 4)
 
 
+@pytest.mark.slow
 def test_each_kind_of_lider_is_its_own_run(conducted: Study) -> None:
     study = conducted("which-lider")
     kinds = {row["kind"]: row for row in study.findings.rows}
@@ -121,6 +129,7 @@ def test_the_full_study_has_every_kind_of_lider() -> None:
             assert made._names == ["c_lip" if "c-term" in kind_of(case) else "0_lip"]
 
 
+@pytest.mark.slow
 def test_poisoning_hurts(conducted: Study) -> None:
     plain = {row["poison"]: row["faa"] for row in rows(conducted("poisoning"), addition="")}
     assert plain[0.25] < plain[0.0] - 8
@@ -136,6 +145,7 @@ def test_the_memory_of_er_ace_can_be_guessed(conducted: Study) -> None:
     assert all(0 <= row["auc"] <= 1 for row in study.findings.rows)
 
 
+@pytest.mark.slow
 def test_decision_surfaces_shrink(conducted: Study) -> None:
     areas = {
         (row["label"], row["group"], row["task"]): row["area"]
@@ -195,6 +205,7 @@ def test_the_toy_learns(conducted: Study) -> None:
     assert all(60 < row["faa"] <= 100 for row in conducted("toy").findings.rows)
 
 
+@pytest.mark.slow
 def test_sensitivity_is_around_its_mean(conducted: Study) -> None:
     found = conducted("sensitivity").findings.rows
     assert {(row["alpha"], row["beta"]) for row in found} == {
@@ -204,25 +215,27 @@ def test_sensitivity_is_around_its_mean(conducted: Study) -> None:
     assert len({row["faa"] for row in found}) > 1
 
 
-def test_additions_reach_the_configurations_of_the_runs(conducted: Study) -> None:
+def planned(name: str) -> list[RunConfig]:
+    return [plan.config for _, plan in plan_runs(find_study(name), Request("smoke"), Path())]
+
+
+def test_additions_reach_the_configurations_of_the_runs() -> None:
     wanted = {
         "regularizers": {"ssgd", "oewc", "olap", "lider"},
         "target": {"lider"},
         "fixed-target": {"lider"},
     }
     for name, regularizers in wanted.items():
-        assert {
-            r for plan in conducted(name).runs for r in plan.config.regularizers
-        } == regularizers
+        assert {r for config in planned(name) for r in config.regularizers} == regularizers
     doors = [
-        plan.config.regularizers["lider"].get("on")
-        for plan in conducted("target").runs
-        if plan.config.regularizers
+        config.regularizers["lider"].get("on")
+        for config in planned("target")
+        if config.regularizers
     ]
     assert sorted(map(str, doors)) == ["replay", "replay", "stream", "stream"]
     learned = [
-        plan.config.regularizers["lider"].get("learn_targets", True)
-        for plan in conducted("fixed-target").runs
+        config.regularizers["lider"].get("learn_targets", True)
+        for config in planned("fixed-target")
     ]
     assert sorted(learned) == [False, False, True, True]
-    assert all(plan.config.training.epochs == 1 for plan in conducted("single-epoch").runs)
+    assert all(config.training.epochs == 1 for config in planned("single-epoch"))

@@ -1,7 +1,6 @@
 """Planning, sharing, resuming; what cannot be is refused."""
 
 import os
-import shutil
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -27,7 +26,6 @@ from liderlab.paper.studies.study_execution import (
 )
 from liderlab.paper.studies.study_rows import accuracy_rows
 from liderlab.runs.build import build, completed
-from liderlab.runs.folder import RunFolder
 from liderlab.training.events import StepDone
 
 Study = Callable[[str], CompletedStudy]
@@ -49,8 +47,8 @@ def test_threads_also_hold_for_a_studys_own_computation(
 
 
 def test_finished_work_is_not_repeated(conducted: Study, studies_folder: Path) -> None:
-    first = conducted("poisoning")
-    again = run_study("poisoning", Request("smoke"), studies_folder, no_runs)
+    first = conducted("fixed-target")
+    again = run_study("fixed-target", Request("smoke"), studies_folder, no_runs)
     assert again.findings == first.findings
     measured = studies_folder / "hessian" / "measured"
     conducted("hessian")
@@ -61,7 +59,7 @@ def test_finished_work_is_not_repeated(conducted: Study, studies_folder: Path) -
 
 
 def test_a_studys_runs_have_the_figure_that_every_run_has(conducted: Study) -> None:
-    assert all((plan.folder / "accuracy.png").is_file() for plan in conducted("poisoning").runs)
+    assert all((plan.folder / "accuracy.png").is_file() for plan in conducted("fixed-target").runs)
 
 
 def test_studies_share_their_runs() -> None:
@@ -78,7 +76,7 @@ def test_studies_share_their_runs() -> None:
 
 
 def test_a_folder_with_another_configuration_is_refused(conducted: Study, tmp_path: Path) -> None:
-    plan = conducted("poisoning").runs[0]
+    plan = conducted("fixed-target").runs[0]
     folder = tmp_path / plan.name
     folder.mkdir()
     text = (plan.folder / "config.yaml").read_text()
@@ -287,21 +285,3 @@ def test_differences_are_paired_by_seed() -> None:
     assert rows[1]["gain_low"] == pytest.approx(2 - 4.3027 / 3**0.5, abs=1e-4)
     assert rows[1]["ff"] is None
     assert rows[1]["paper_gain"] == pytest.approx(1.95)
-
-
-def test_the_network_after_every_task_is_kept(conducted: Study, tmp_path: Path) -> None:
-    from liderlab.runs.load import load
-
-    plan = conducted("decision-surface").runs[0]
-    assert len(list((plan.folder / "tasks").iterdir())) == 5
-    last, final = load(plan.folder, after_task=4).state_dict(), load(plan.folder).state_dict()
-    assert all(last[name].equal(value) for name, value in final.items())
-    first = load(plan.folder, after_task=0).state_dict()
-    assert any(not first[name].equal(value) for name, value in final.items())
-    other = conducted("poisoning").runs[0]
-    with pytest.raises(UserError, match="keep_tasks=true"):
-        load(other.folder, after_task=0)
-    copy = RunFolder(tmp_path / "copy")
-    shutil.copytree(plan.folder, copy.path)
-    copy.begin(plan.config)  # a fresh start removes what an earlier run kept
-    assert not list((copy.path / "tasks").iterdir())
