@@ -1,16 +1,12 @@
-"""The fields of a run's configuration, and the values that they allow. No torch needed."""
+"""The fields of a run's configuration. No torch needed."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -20,6 +16,19 @@ from pydantic import (
     model_validator,
 )
 
+from .field_values import (
+    ANYTIME_IMAGES,
+    EVERY_STEPS,
+    ClassOrder,
+    Count,
+    Device,
+    Evaluate,
+    Finite32,
+    Interval,
+    Milestones,
+    Patterns,
+    Tasks,
+)
 from .migrations import SCHEMA, migrate
 from .yaml_values import Tree, YamlWriter
 
@@ -63,104 +72,7 @@ def _named(value: Any) -> Any:
     return bare_name(value)
 
 
-def _class_order(value: Any) -> Any:
-    """Checked before pydantic does: its message about a union would list Python types."""
-    listed = isinstance(value, (list, tuple)) and all(type(c) is int for c in value)
-    if not listed and value not in ("natural", "shuffled"):
-        raise ValueError("expected natural, shuffled, or a list of all classes like [3, 1, 2, 0]")
-    return value
-
-
-def _tasks(value: Any) -> Any:
-    """Checked before pydantic does, like the class order; class names may look like numbers."""
-    if isinstance(value, (list, tuple)) and value:
-        if all(type(n) is int and n >= 1 for n in value):
-            return list(value)
-        if all(isinstance(names, (list, tuple)) and names for names in value) and all(
-            isinstance(name, str) or type(name) is int for names in value for name in names
-        ):
-            return [[str(name) for name in names] for names in value]
-    elif value is None or (str(value).isdecimal() and int(value) >= 1):
-        return value if value is None else int(value)
-    raise ValueError(
-        "expected the number of tasks, the number of classes of each like [50, 10, 10], or their "
-        "names like [[cat, dog], [bird]]"
-    )
-
-
-def _patterns(value: Any) -> Any:
-    """Checked before pydantic does: its message about a union would list Python types."""
-    listed = isinstance(value, (list, tuple)) and all(isinstance(p, str) and p for p in value)
-    if not listed and value != "all-but-head":
-        raise ValueError("expected all-but-head, or a list of patterns like [conv1, layer1.*]")
-    return value
-
-
-def _increasing(milestones: list[int]) -> list[int]:
-    if milestones != sorted({m for m in milestones if m > 0}):
-        raise ValueError("expected epochs from 1 on, each later than the one before")
-    return milestones
-
-
-def _float32(value: float) -> float:
-    if value > 1e38:
-        raise ValueError("expected at most 1e38, about the most that float32 can hold")
-    return value
-
-
-DEVICES = re.compile(r"auto|cpu|mps|cuda(:\d{1,3})?")
-
-
-def _device(value: Any) -> Any:
-    if not isinstance(value, str) or not DEVICES.fullmatch(value):
-        raise ValueError("expected cpu, cuda, cuda:1, …, mps or auto")
-    return value
-
-
-@dataclass(frozen=True)
-class CheckpointInterval:
-    """A number of steps, or seconds, from one checkpoint to the next."""
-
-    steps: float = math.inf
-    seconds: float = math.inf
-
-    @classmethod
-    def parse(cls, text: str) -> CheckpointInterval:
-        """
-        >>> CheckpointInterval.parse("200"), CheckpointInterval.parse("5m")
-        (CheckpointInterval(steps=200, seconds=inf), CheckpointInterval(steps=inf, seconds=300))
-        """
-        match = re.fullmatch(r"([1-9]\d{0,8})([smh]?)", text.strip())
-        if not match:
-            raise ValueError("expected steps like 200, or time like 30s, 5m or 1h")
-        number, unit = int(match[1]), match[2]
-        return cls(seconds=number * {"s": 1, "m": 60, "h": 3600}[unit]) if unit else cls(number)
-
-    def due(self, steps: int, seconds: float) -> bool:
-        return steps >= self.steps or seconds >= self.seconds
-
-
-EVERY_STEPS = re.compile(r"every:([1-9]\d{0,8})(?::([1-9]\d{0,8}))?")
-ANYTIME_IMAGES = 200
-
-
-def _evaluate(value: Any) -> str:
-    if value not in ("every", "seen", "last") and not EVERY_STEPS.fullmatch(str(value)):
-        raise ValueError(
-            "expected every, seen (every task, without FWT), last, every:50 (also every 50 steps) "
-            "or every:50:1000 (with up to 1000 images of each task)"
-        )
-    return str(value)
-
-
-def _interval(value: Any) -> str:
-    CheckpointInterval.parse(str(value))
-    return str(value)
-
-
 Choice = Annotated[Named, BeforeValidator(_named)]
-Finite32 = Annotated[float, AfterValidator(_float32)]
-Count = Annotated[int | None, Field(ge=1, le=10**15)]
 
 
 class StreamSection(Named):
@@ -172,11 +84,9 @@ class StreamSection(Named):
     training images that go to other tasks. noise: share of wrong training labels. These three are
     drawn by the run's seed."""
 
-    tasks: Annotated[int | list[int] | list[list[str]] | None, BeforeValidator(_tasks)] = None
+    tasks: Tasks = None
     base: int | None = Field(None, ge=1)
-    class_order: Annotated[
-        Literal["natural", "shuffled"] | list[int], BeforeValidator(_class_order)
-    ] = "natural"
+    class_order: ClassOrder = "natural"
     train_per_class: Count = None
     test_per_class: Count = None
     imbalance: float = Field(1.0, gt=0, le=1)
@@ -230,7 +140,7 @@ class BackboneSection(Named):
     an empty list trains all. lora: adapters of low rank, and then an empty list trains these and
     the head; null has none."""
 
-    freeze: Annotated[Literal["all-but-head"] | list[str], BeforeValidator(_patterns)] = []
+    freeze: Patterns = []
     lora: LoraSection | None = None
 
 
@@ -304,7 +214,7 @@ class TrainingSection(Section):
     lr: Finite32 = Field(0.03, gt=0, allow_inf_nan=False)
     momentum: float = Field(0.0, ge=0, lt=1)
     weight_decay: Finite32 = Field(0.0, ge=0, allow_inf_nan=False)
-    milestones: Annotated[list[int], AfterValidator(_increasing)] = []
+    milestones: Milestones = []
     gamma: float = Field(0.1, gt=0, le=1)
     optimizer: Annotated[OptimizerSection, BeforeValidator(_named)] = OptimizerSection(
         nesterov=False, dampening=0.0
@@ -361,19 +271,17 @@ class RunConfig(Section):
     memory: MemorySection = MemorySection()
     training: TrainingSection = TrainingSection()
     seed: Annotated[int, MayDiffer()] = Field(0, ge=0, lt=2**32)
-    device: Annotated[str, BeforeValidator(_device), MayDiffer()] = "cpu"
+    device: Annotated[Device, MayDiffer()] = "cpu"
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
     compile: Literal["inductor", "aot_eager", "eager"] | None = None
     devices: Annotated[int, MayDiffer("study", "resume")] = Field(1, ge=1, le=4096)
     strategy: Annotated[Literal["ddp", "ddp-syncbn"], MayDiffer("study", "resume")] = "ddp"
     threads: Annotated[int | None, MayDiffer("study", "processes")] = Field(None, ge=1, le=1024)
     deterministic: Annotated[bool | None, MayDiffer()] = None
-    evaluate: Annotated[str, BeforeValidator(_evaluate)] = "every"
+    evaluate: Evaluate = "every"
     tracker: Annotated[list[str], MayDiffer("resume")] = []
     log_every: Annotated[int, MayDiffer("study")] = Field(10, ge=1)
-    checkpoint_every: Annotated[str, BeforeValidator(_interval), MayDiffer("study", "resume")] = (
-        "5m"
-    )
+    checkpoint_every: Annotated[Interval, MayDiffer("study", "resume")] = "5m"
     keep_tasks: Annotated[bool, MayDiffer()] = False
     on_nonfinite: Annotated[Literal["stop", "skip"], MayDiffer("study", "resume")] = "stop"
 

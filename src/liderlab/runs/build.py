@@ -17,11 +17,12 @@ from ..backbones.lora import add_adapters
 from ..backbones.network import Network, in_fast_layout
 from ..backbones.third_party import as_backbone
 from ..config.compatibility import check, check_stream
+from ..config.field_values import DEVICES
 from ..config.imports import import_checksums, load_imports
 from ..config.merging import make_config, merge
 from ..config.options import complete
 from ..config.scale import shrink
-from ..config.schema import DEVICES, RunConfig, StreamSection, TrainingSection
+from ..config.schema import RunConfig, StreamSection, TrainingSection
 from ..distributed.batchnorm import share_batch_norm
 from ..distributed.placement import local_ranks
 from ..distributed.team import Team

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import IO, Any
 
-from ..config.schema import CheckpointInterval
+from ..config.field_values import CheckpointInterval
 from ..training.events import Event, TaskDone
 from ..types import State
 from .build import Run
