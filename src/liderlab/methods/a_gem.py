@@ -32,7 +32,7 @@ class AGEM(Method):
         self._reference: Gradient | None = None  # of the step under way
 
     def losses(self, batch: Batch, step: Step) -> Terms:
-        terms = {"stream": cross_entropy(step.net(batch), batch.y)}
+        terms = {"stream": step.settle(cross_entropy(step.net(batch), batch.y))}
         self._reference = None
         if step.task.index > 0 and (replay := step.draw()):
             self._reference = step.gradient(cross_entropy(step.net(replay), replay.y))

@@ -38,7 +38,7 @@ class DER(Method):
 
     def losses(self, batch: Batch, step: Step) -> Terms:
         logits = step.net(batch)
-        terms = {"stream": cross_entropy(logits, batch.y)}
+        terms = {"stream": step.settle(cross_entropy(logits, batch.y))}
         if replay := step.draw():
             distance = logit_distance(step.net(replay), replay.columns["logits"])
             terms["logits"] = self.alpha * distance

@@ -21,7 +21,7 @@ class ER(Method):
     year = 2019
 
     def losses(self, batch: Batch, step: Step) -> Terms:
-        terms = {"stream": cross_entropy(step.net(batch), batch.y)}
+        terms = {"stream": step.settle(cross_entropy(step.net(batch), batch.y))}
         if replay := step.draw():
             terms["replay"] = cross_entropy(step.net(replay), replay.y)
         step.store(batch)

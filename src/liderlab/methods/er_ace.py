@@ -34,7 +34,7 @@ class ERACE(Method):
         else:
             unseen = step.unseen
             allowed = unseen | step.present(batch, len(unseen))
-            terms["stream"] = masked_cross_entropy(logits, batch.y, allowed)
+            terms["stream"] = step.settle(masked_cross_entropy(logits, batch.y, allowed))
             if replay := step.draw():
                 terms["replay"] = cross_entropy(step.net(replay), replay.y)
         step.store(batch)

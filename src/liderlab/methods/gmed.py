@@ -59,6 +59,7 @@ class GMED(Method):
         terms = {"stream": stream}
         if replay := step.draw():
             edited = self.edited(replay, stream, step)
+            terms["stream"] = step.settle(stream)
             terms["replay"] = cross_entropy(step.net(replay.replace(raw=edited)), replay.y)
             edits = replay.columns["edits"] + 1
             step.after(step.memory.update, of=replay, slots=replay.slot, x=edited, edits=edits)

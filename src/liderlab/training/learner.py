@@ -1,4 +1,4 @@
-"""The optimizer's step: the only place that calls backward() and step().
+"""The gradient and the optimizer's step: the only place that calls backward() and step().
 
 g = ∇L(θ)                      the terms' sum, over all ranks
 g ← r.perturb(g, δ ↦ ∇L(θ+δ))  of the regulariser that perturbs steps, if there is one (SAM)
@@ -64,6 +64,7 @@ class Learner:
         self._scale, self._look_every = scale, look_every
         self._team = team or Team()
         self._unseen: list[Tensor] = []  # gradient norms not checked yet
+        self._settled = False  # whether a term of the step under way has left its gradient
         self._optimizer: torch.optim.Optimizer | None = None
         self._recipe: Recipe | None = None
         regularizer_groups(regularizers)  # refuses a wrong group before the run begins
@@ -98,6 +99,18 @@ class Learner:
             rate = self._recipe.lr * self._recipe.schedule(epoch)
             group["lr"] = rate * group.get("lr_factor", 1.0)
 
+    def settle(self, term: Tensor) -> Tensor:
+        """Back-propagate one term of the step to come; returns its value without the graph.
+
+        The maps of its pass are free before the next pass begins. The bits stay: autograd adds the
+        gradients of later passes first, then the first pass's, and addition commutes.
+        """
+        if self._team.size > 1 or not term.requires_grad:
+            return term  # ranks first tell each other how many rows each term has
+        self._scaler.scale(_value(term)).backward()
+        self._settled = True
+        return term.detach()
+
     def step(
         self, terms: Terms, again: Callable[[], Terms] | None = None, view: Step | None = None
     ) -> Terms:
@@ -106,40 +119,51 @@ class Learner:
         again: evaluates the terms at the weights of that moment. view: the step as methods and
         regularisers see it. Only those that perturb steps or transform gradients need the two.
         """
-        assert self._optimizer is not None
         self.left_out = False
         values = self._values(terms)
-        if values:
-            self._forget_gradients()
-            self._scaler.scale(torch.stack(list(values.values())).sum()).backward()
+        if not values:
+            return values
+        try:
+            self._back_propagate(values)
             values = {name: value.detach() for name, value in values.items()}
             self._team.total(*self._gradients(), *values.values())
             if self._perturber or self._transforms:
                 assert again is not None
                 assert view is not None
                 self._change_gradient(again, view)
-            self._scaler.unscale_(self._optimizer)
-            wrong = self._nonfinite(values)
-            if wrong is None or (wrong == "gradient" and self._scaler.get_scale() > 1):
-                self._clip()  # after the check: clipping by value would hide an infinite gradient
-                self._update()
-            elif self._on_nonfinite == "stop":
-                raise NotFinite(f"the {wrong} is not finite")
-            else:
-                self._scaler.update()
-                self.left_out = True
-                self.skipped += 1
-                if self.skipped.bit_count() == 1:  # 1, 2, 4, …: a warning each would bury the rest
-                    log.warning(
-                        "skipped a step: the %s is not finite (%d so far)", wrong, self.skipped
-                    )
+            self._descend(values)
+        finally:
+            self._forget_gradients()
         return values
+
+    def _back_propagate(self, values: Terms) -> None:
+        """Add the gradient of the terms that are not settled yet."""
+        loss = torch.stack(list(values.values())).sum()
+        if loss.requires_grad or not self._settled:
+            self._scaler.scale(loss).backward()
+
+    def _descend(self, values: Terms) -> None:
+        """Let the optimizer step, unless something is not finite."""
+        assert self._optimizer is not None
+        self._scaler.unscale_(self._optimizer)
+        wrong = self._nonfinite(values)
+        if wrong is None or (wrong == "gradient" and self._scaler.get_scale() > 1):
+            self._clip()  # after the check: clipping by value would hide an infinite gradient
+            self._update()
+        elif self._on_nonfinite == "stop":
+            raise NotFinite(f"the {wrong} is not finite")
+        else:
+            self._scaler.update()
+            self.left_out = True
+            self.skipped += 1
+            if self.skipped.bit_count() == 1:  # 1, 2, 4, …: a warning each would bury the rest
+                log.warning("skipped a step: the %s is not finite (%d so far)", wrong, self.skipped)
 
     def _values(self, terms: Terms) -> Terms:
         """This rank's part of each term's value; the ranks' parts add up to the mean over the rows
         of all. DDP could not do this: it does not know how many rows the other ranks have."""
         if self._team.size == 1:
-            return {name: term if term.dim() == 0 else _mean(term) for name, term in terms.items()}
+            return {name: _value(term) for name, term in terms.items()}
         device = next(self._modules[0].parameters()).device
         sizes = [len(term) if term.dim() else 0 for term in terms.values()]
         rows = torch.tensor(sizes, dtype=torch.int64).to(device, non_blocking=True)
@@ -196,7 +220,9 @@ class Learner:
             eager_step(self._optimizer)
 
     def _forget_gradients(self) -> None:
+        """Now, not before the next backward pass: they need not lie beside the next step's maps."""
         assert self._optimizer is not None
+        self._settled = False
         for group in self._optimizer.param_groups:
             for parameter in group["params"]:
                 parameter.grad = None
@@ -267,5 +293,8 @@ def _times(tensors: Sequence[Tensor], factor: float) -> Sequence[Tensor]:
     return tensors if factor == 1 else torch._foreach_mul(list(tensors), factor)
 
 
-def _mean(term: Tensor) -> Tensor:
+def _value(term: Tensor) -> Tensor:
+    """Of a term per row, the mean."""
+    if term.dim() == 0:
+        return term
     return term.mean() if len(term) else term.sum()

@@ -6,9 +6,9 @@
             for epoch in range(fit.epochs):           # or until the budget's share is spent
                 for batch in shuffled(fit.data):              # each one `updates` times
                     anytime.measure()                         # every so many steps, if wanted
-                    terms  = method.losses(batch)             # draws replay batches as needed
+                    terms  = method.losses(batch)             # draws replay batches, settles terms
                     terms |= regularizer.losses()             # of each, from the passes it watched
-                    learner.step(terms)                       # the only backward() and step()
+                    learner.step(terms)                       # backward(), then the optimizer
                     deferred.run()                            # memory takes what was offered
                 if stopping.stops(): break                    # early, at the best weights
         method.end_task(); regularizer.end_task()     # not if the stream is task-free
@@ -348,6 +348,7 @@ class Loop:
             repeated=repeated,
             heads=self._heads,
             appeared=self._appeared,
+            settle=self._learner.settle,
         )
 
     def check(self) -> None:
