@@ -12,6 +12,7 @@ import pytest
 
 FOLDER = Path(__file__).parent.parent / "examples"
 EXAMPLES, TUTORIAL = sorted(FOLDER.glob("*.py")), FOLDER / "tutorial.ipynb"
+QUICK = ("own_loop", "custom_method", "custom_regularizer")
 NEEDS = {
     "avalanche_plugin": "avalanche",
     "lightning_module": "lightning",
@@ -19,7 +20,11 @@ NEEDS = {
 }
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "example",
+    [e if e.stem in QUICK else pytest.param(e, marks=pytest.mark.slow) for e in EXAMPLES],
+    ids=lambda path: path.stem,
+)
 def test_example_runs(example: Path, tmp_path: Path) -> None:
     needed = NEEDS.get(example.stem)
     if needed and find_spec(needed) is None:

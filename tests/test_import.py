@@ -47,6 +47,7 @@ def test_an_unknown_name_is_refused() -> None:
         liderlab.lidar  # noqa: B018
 
 
+@pytest.mark.slow
 def test_type_checkers_know_every_public_name(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(

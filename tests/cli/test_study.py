@@ -83,6 +83,7 @@ def test_the_guessing_game_needs_a_memory(lider) -> None:
     assert "finetune has no memory" in err
 
 
+@pytest.mark.slow
 def test_parallel_runs_and_a_report(lider, in_terminal, tmp_path: Path) -> None:
     options = ["study", "decision-surface", "--scale", "smoke", "--out", "s"]
     code, out, err = lider(*options, "--workers", "2")

@@ -96,6 +96,7 @@ def test_a_run_with_a_method_of_a_file(mine: Path, lider: Lider) -> None:
     assert not list(mine.parent.glob("**/*.pyc"))
 
 
+@pytest.mark.slow
 def test_other_processes_go_on_with_a_run_and_use_it(mine: Path) -> None:
     config = make_config(SMALL, {"imports": ["mine.py"], "method": "mine"})
     run(config, "whole")

@@ -72,7 +72,10 @@ class Regularizer(nn.Module):
         other regulariser hears."""
 
     def hear(self, batch: Batch, step: Step) -> AbstractContextManager[Any]:
-        """The context in which these rows pass through the network: record what is needed there."""
+        """The context in which these rows pass through the network: record what is needed there.
+
+        nullcontext() says that nothing is: a method may then settle the pass before `losses`.
+        """
         return nullcontext()
 
     def losses(self, step: Step) -> Terms:
