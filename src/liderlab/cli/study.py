@@ -49,6 +49,14 @@ def study(
     epochs: Annotated[
         int | None, option("Epochs of every task in all runs.", default="of each run", min=1)
     ] = None,
+    set_: Annotated[
+        list[str] | None,
+        option(
+            "Set a field of all runs, repeatable: --set benchmark.train_per_class=500",
+            names=["--set"],
+            metavar="FIELD=VALUE",
+        ),
+    ] = None,
     methods: Annotated[
         list[str] | None,
         option("Of the matrix; repeat it.", default="er-ace, der++", values=completion.methods),
@@ -86,6 +94,7 @@ def study(
     from ..paper.studies.cases import Request
 
     asked = given(benchmark=benchmark, lr=lr, epochs=epochs, device=device, workers=workers)
+    asked |= given(set=set_)
     of_matrix = given(methods=methods, regularizers=regularizers, tries=tries, budget=budget)
     chosen = find_study(name)
     if of_matrix and chosen.execute is None:
@@ -111,6 +120,7 @@ def study(
         threads,
         lr,
         epochs,
+        changes=tuple(set_ or ()),
         methods=tuple(methods or ()),
         regularizers=tuple(regularizers or ()),
         tries=tries or 3,

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ...config.merging import make_config
+from ...config.merging import make_config, merge
 from ...config.presets import Preset, presets
 from ...config.scale import SCALES, shortened
 from ...config.schema import RunConfig
+from ...config.yaml_values import parse_assignment
 from ...errors import UserError, unknown
 from ...streams import BENCHMARKS
 
@@ -56,13 +57,15 @@ METHOD_NAMES = {
 
 
 BUDGETS = ("equal-steps", "equal-passes", "equal-seconds")
+OPEN_SECTIONS = ("benchmark", "backbone", "memory", "training")
+"""Of a run's configuration: a study leaves these to its user. The others are its subject."""
 
 
 @dataclass(frozen=True)
 class Request:
     """Options of a study. benchmark: only the settings on it, or a stand-in for all of them.
 
-    lr, epochs: of all runs, instead of the paper's. methods, regularizers ("lider+star": both),
+    lr, epochs, changes ("training.momentum=0.9"): of all runs, instead of the paper's. methods, regularizers ("lider+star": both),
     tries, budget: of the matrix; () takes its own.
     """
 
@@ -73,6 +76,7 @@ class Request:
     threads: int | None = None
     lr: float | None = None
     epochs: int | None = None
+    changes: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     regularizers: tuple[str, ...] = ()
     tries: int = 3
@@ -87,6 +91,27 @@ class Request:
             raise unknown("budget", self.budget, BUDGETS)
         if self.benchmark is not None and not self.benchmark.startswith("folder:"):
             BENCHMARKS.entry(self.benchmark)
+        self.changed()
+
+    def changed(self) -> Tree:
+        """The fields that `changes` sets, as a layer of the configuration.
+
+        >>> Request(changes=("benchmark.train_per_class=50", "memory.size=20")).changed()
+        {'benchmark': {'train_per_class': 50}, 'memory': {'size': 20}}
+        """
+        layer: Tree = {}
+        for text in self.changes:
+            own = parse_assignment(text)
+            ((section, value),) = own.items()
+            named = section == "benchmark" and (not isinstance(value, dict) or "name" in value)
+            if section not in OPEN_SECTIONS or named:
+                raise UserError(
+                    f"a study chooses {section}{'.name' if named else ''} itself: --set takes "
+                    f"fields of {', '.join(OPEN_SECTIONS)}"
+                    + (", and --benchmark another benchmark" if named else "")
+                )
+            layer = merge(layer, own)
+        return layer
 
     @property
     def smoke(self) -> bool:
@@ -225,7 +250,8 @@ def config_of(case: Case, request: Request, settings: Sequence[str]) -> RunConfi
     threads = {} if request.threads is None else {"threads": request.threads}
     machine = {"seed": case.seed, "device": request.device, **threads}
     rate: Tree = {} if request.lr is None else {"training": {"lr": request.lr}}
-    return with_epochs(make_config(start, _changes(case, size), rate, machine), request.epochs)
+    layers = (start, _changes(case, size), rate, request.changed(), machine)
+    return with_epochs(make_config(*layers), request.epochs)
 
 
 def with_epochs(config: RunConfig, epochs: int | None) -> RunConfig:

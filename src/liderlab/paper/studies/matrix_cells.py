@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...config.compatibility import why_not
-from ...config.merging import make_config
+from ...config.merging import make_config, merge
 from ...config.options import complete
 from ...config.schema import RunConfig
 from ...errors import UserError
@@ -150,7 +150,8 @@ def _base(method: str, request: Request) -> Tree:
     threads = {} if request.threads is None else {"threads": request.threads}
     rehearses = METHODS.class_of(method).rehearsal
     memory = {"memory": {"size": SMOKE_BUFFER if request.smoke else BUFFER}} if rehearses else {}
-    return tree | {"method": {"name": method}, "device": request.device, **memory, **threads}
+    tree |= {"method": {"name": method}, "device": request.device, **memory, **threads}
+    return merge(tree, request.changed())
 
 
 def command_of(cell: Cell, request: Request) -> str:
@@ -160,6 +161,7 @@ def command_of(cell: Cell, request: Request) -> str:
     parts += [f"--tries {request.tries}", f"--budget {request.budget}"]
     parts += [] if request.lr is None else [f"--lr {request.lr:g}"]
     parts += [] if request.epochs is None else [f"--epochs {request.epochs}"]
+    parts += [f"--set {change}" for change in request.changes]
     return " ".join([*parts, *([f"--benchmark {request.benchmark}"] if request.benchmark else [])])
 
 

@@ -215,6 +215,8 @@ def _notes(study: Study, request: Request, failed: dict[str, str]) -> list[str]:
         notes.append(f"All runs have the learning rate {request.lr:g} instead of the paper's.")
     if request.epochs is not None:
         notes.append(f"All runs train {request.epochs} epoch(s) of every task.")
+    if request.changes:
+        notes.append(f"All runs have {', '.join(request.changes)}.")
     notes.append(
         "One seed: no standard deviation and no interval."
         if request.seeds == 1
