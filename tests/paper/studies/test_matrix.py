@@ -238,6 +238,18 @@ def test_a_cell_whose_tries_fail_is_left_out(
     assert len(executed.failed) == 2
 
 
+def test_fields_set_for_all_runs_reach_tries_and_tests_but_not_what_is_tuned() -> None:
+    request = Request("cpu", changes=("benchmark.train_per_class=50", "training.lr=0.7"))
+    cell = Cell("er", ("lider",))
+    assert untuned_rate("er", request) == 0.7  # the centre of the grid
+    attempt = Try(cell, 0.2, 2.0)
+    tuning, test = tuning_config(attempt, request), final_config(attempt, request, 1)
+    for config in (tuning, test):
+        assert (config.benchmark.train_per_class, config.training.lr) == (50, 0.2)
+    assert (tuning.benchmark.validation, test.seed) == (0.1, 1)
+    assert "--set benchmark.train_per_class=50 --set training.lr=0.7" in command_of(cell, request)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -218,6 +218,38 @@ def test_one_learning_rate_for_all_runs() -> None:
     assert set(rates) == {0.3}
 
 
+def test_fields_that_the_request_sets_for_all_runs() -> None:
+    request = Request("cpu", changes=("benchmark.train_per_class=50", "training.momentum=0.9"))
+    for case in find_study("which-lider").cases(request):
+        config, usual = (config_of(case, r, ("cifar100",)) for r in (request, Request("cpu")))
+        assert (config.benchmark.train_per_class, config.training.momentum) == (50, 0.9)
+        assert (usual.benchmark.train_per_class, usual.training.momentum) == (None, 0)
+        assert (config.seed, config.regularizers) == (usual.seed, usual.regularizers)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("seed=3", "a study chooses seed itself: --set takes fields of benchmark, backbone"),
+        ("regularizers.lider.alpha=1", "a study chooses regularizers itself"),
+        ("benchmark.name=split-digits", "a study chooses benchmark.name itself"),
+        ("benchmark=split-digits", "a study chooses benchmark.name itself"),
+        ("memory.size", "expected a value like"),
+    ],
+)
+def test_fields_that_a_study_chooses_itself_cannot_be_set(change: str, message: str) -> None:
+    with pytest.raises(UserError, match=message) as refused:
+        Request(changes=(change,))
+    assert "\n" not in str(refused.value)
+
+
+def test_the_table_names_the_fields_that_were_set(conducted: Study, studies_folder: Path) -> None:
+    conducted("fixed-target")
+    request = Request("smoke", changes=("training.lr=0.3",))  # the smoke scale's own value
+    notes = run_study("fixed-target", request, studies_folder, no_runs).findings.notes
+    assert "All runs have training.lr=0.3." in notes
+
+
 def test_fewer_epochs_for_all_runs_keep_the_rest() -> None:
     """Milestones stay at their shares of the epochs, and the scale is applied once."""
     case = find_study("which-lider").cases(Request("cpu"))[0]

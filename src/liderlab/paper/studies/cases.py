@@ -65,8 +65,8 @@ OPEN_SECTIONS = ("benchmark", "backbone", "memory", "training")
 class Request:
     """Options of a study. benchmark: only the settings on it, or a stand-in for all of them.
 
-    lr, epochs, changes ("training.momentum=0.9"): of all runs, instead of the paper's. methods, regularizers ("lider+star": both),
-    tries, budget: of the matrix; () takes its own.
+    lr, epochs, changes ("training.momentum=0.9"): of all runs, instead of the paper's. methods,
+    regularizers ("lider+star": both), tries, budget: of the matrix; () takes its own.
     """
 
     scale: str = "smoke"
